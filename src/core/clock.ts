@@ -1,0 +1,13 @@
+export interface Clock {
+  /** Monotonic milliseconds: only differences mean anything. */
+  nowMs(): number
+  /** Resolves after `ms`, or as soon as `signal` aborts. Never rejects. */
+  sleep(ms: number, signal?: AbortSignal): Promise<void>
+}
+
+export interface Random {
+  /** Uniform in [0, 1). */
+  next(): number
+  /** A random UUID (v4), for lease tokens. */
+  uuid(): string
+}

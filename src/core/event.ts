@@ -1,0 +1,38 @@
+/** One event as a claim returns it: the row of `outbox`, and what its queue row adds. */
+export interface ClaimedEvent {
+  /** UUID; the same on every retry, redrive and replay. */
+  readonly id: string
+  /** 0..15; the shard whose lease covers this event. */
+  readonly shard: number
+  /** Delivery order within an ordering key. */
+  readonly seq: bigint
+  /** null: somebody deleted the event's row by hand; such an event is settled as failed. */
+  readonly eventType: string | null
+  readonly eventVersion: number
+  readonly aggregateType: string | null
+  readonly aggregateId: string | null
+  readonly orderingKey: string | null
+  /** The row's own choice of destination; null leaves it to the routes. */
+  readonly destination: string | null
+  /** A JSON object, verbatim; null if absent. */
+  readonly headers: string | null
+  /** Charged attempts so far. */
+  readonly attempts: number
+  /** Times it was sent alone and no outcome was recorded. */
+  readonly starts: number
+  /** Times it was replayed. */
+  readonly replays: number
+  /** The shard's last lease ran out in place of being given back. */
+  readonly reclaimed: boolean
+  readonly createdAtMs: number
+  readonly dueAtMs: number
+  readonly payloadBytes: number
+  /** JSON text, verbatim; null if it was too large to come with the claim (above 48,000 bytes): fetched in chunks. */
+  readonly payload: string | null
+}
+
+/** An event whose row exists and whose payload is here: what publishers encode. */
+export interface OutboundEvent extends ClaimedEvent {
+  readonly eventType: string
+  readonly payload: string
+}

@@ -1,0 +1,29 @@
+import { defineConfig } from 'vitest/config'
+
+/** One project per test tier (CONTRIBUTING.md): `npx vitest run --project unit`. */
+const tier = (name: string, options: { timeoutMs: number; buildsHandlers?: boolean }) => ({
+  extends: true as const,
+  test: {
+    name,
+    include: [`test/${name}/**/*.test.ts`],
+    testTimeout: options.timeoutMs,
+    hookTimeout: 60_000,
+    ...(options.buildsHandlers === true ? { globalSetup: ['test/support/build-handlers.ts'] } : {}),
+  },
+})
+
+export default defineConfig({
+  test: {
+    reporters: process.env.CI === undefined ? ['default'] : ['default', ['json', { outputFile: 'coverage/results.json' }]],
+    coverage: { provider: 'v8', include: ['src/core/**', 'src/store/**'], reporter: ['text', 'json-summary'] },
+    projects: [
+      tier('unit', { timeoutMs: 10_000 }),
+      tier('property', { timeoutMs: 60_000 }),
+      tier('contract', { timeoutMs: 60_000, buildsHandlers: true }),
+      tier('integration', { timeoutMs: 120_000, buildsHandlers: true }),
+      tier('infra', { timeoutMs: 60_000, buildsHandlers: true }),
+      tier('e2e', { timeoutMs: 120_000, buildsHandlers: true }),
+      tier('chaos', { timeoutMs: 300_000, buildsHandlers: true }),
+    ],
+  },
+})
