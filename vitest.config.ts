@@ -1,14 +1,14 @@
 import { defineConfig } from 'vitest/config'
 
 /** One project per test tier (CONTRIBUTING.md): `npx vitest run --project unit`. */
-const tier = (name: string, options: { timeoutMs: number; buildsHandlers?: boolean }) => ({
+const tier = (name: string, options: { timeoutMs: number; needsServices?: boolean }) => ({
   extends: true as const,
   test: {
     name,
     include: [`test/${name}/**/*.test.ts`],
     testTimeout: options.timeoutMs,
     hookTimeout: 60_000,
-    ...(options.buildsHandlers === true ? { globalSetup: ['test/support/build-handlers.ts'] } : {}),
+    ...(options.needsServices === true ? { globalSetup: ['test/support/global-setup.ts'] } : {}),
   },
 })
 
@@ -19,11 +19,11 @@ export default defineConfig({
     projects: [
       tier('unit', { timeoutMs: 10_000 }),
       tier('property', { timeoutMs: 60_000 }),
-      tier('contract', { timeoutMs: 60_000, buildsHandlers: true }),
-      tier('integration', { timeoutMs: 120_000, buildsHandlers: true }),
-      tier('infra', { timeoutMs: 60_000, buildsHandlers: true }),
-      tier('e2e', { timeoutMs: 120_000, buildsHandlers: true }),
-      tier('chaos', { timeoutMs: 300_000, buildsHandlers: true }),
+      tier('contract', { timeoutMs: 60_000, needsServices: true }),
+      tier('integration', { timeoutMs: 120_000, needsServices: true }),
+      tier('infra', { timeoutMs: 60_000, needsServices: true }),
+      tier('e2e', { timeoutMs: 120_000, needsServices: true }),
+      tier('chaos', { timeoutMs: 300_000, needsServices: true }),
     ],
   },
 })
