@@ -1,0 +1,71 @@
+import type { LogMessage } from '../core/ports.js'
+
+export interface LogDefinition {
+  readonly level: 'INFO' | 'WARN' | 'ERROR'
+  readonly text: string
+  /** For whoever reads it at 3 a.m. */
+  readonly meaning: string
+}
+
+/** Every message the handlers log. Fields never carry payloads, secrets or parameter values. */
+export const logCatalogue: Readonly<Record<LogMessage, LogDefinition>> = {
+  'configuration-error': {
+    level: 'ERROR',
+    text: 'Configuration error',
+    meaning: 'the invocation ended before it did anything; the field `reason` names the variable, the value seen and the value allowed',
+  },
+  'schema-refused': {
+    level: 'ERROR',
+    text: 'The outbox schema cannot be served by this release',
+    meaning: 'tables are missing, newer than this release, or belong to another installation; nothing was claimed',
+  },
+  'database-error': {
+    level: 'ERROR',
+    text: 'The database could not be used',
+    meaning: 'a statement failed for good or until the deadline; leases run out by themselves and the next pass goes on',
+  },
+  'relay-pass-completed': { level: 'INFO', text: 'Relay pass completed', meaning: 'one invocation ended as planned, with its totals' },
+  'lease-lost': {
+    level: 'WARN',
+    text: 'Lease lost',
+    meaning: 'another relay took over shards of this batch; nothing was changed for them, what was already sent may arrive twice',
+  },
+  'event-failed': {
+    level: 'ERROR',
+    text: 'Event failed',
+    meaning: 'an event will not be tried again until an operator redrives or discards it; `errorCode` and `error` say why',
+  },
+  'event-unrouted': {
+    level: 'WARN',
+    text: 'Events without a configured destination wait',
+    meaning: 'a route, a default or a destination is missing in the configuration; nothing is lost, they go out once it is there',
+  },
+  'destination-fault': {
+    level: 'WARN',
+    text: 'A destination failed',
+    meaning: 'a whole request failed for a reason no event causes; its events are retried and not charged. `configuration` true: waiting will not heal it',
+  },
+  'unknown-entry': {
+    level: 'WARN',
+    text: 'A destination did not answer for some entries',
+    meaning: 'entries were named neither as accepted nor as refused; they are sent again and may arrive twice',
+  },
+  'claim-oversize': {
+    level: 'WARN',
+    text: 'A claim was too large for the Data API',
+    meaning: 'its shards were given back and the next claim asks for half the rows',
+  },
+  'settle-unresolved': {
+    level: 'ERROR',
+    text: 'A settlement got no answer in time',
+    meaning: 'whether outcomes were recorded is unknown; what was not is sent again after the lease, with the same event ids',
+  },
+  'cleanup-completed': { level: 'INFO', text: 'Cleanup completed', meaning: 'one invocation ended, with its totals' },
+  'backlog-measured': { level: 'INFO', text: 'Backlog measured', meaning: 'what the monitor saw, by the database clock' },
+  'migration-completed': { level: 'INFO', text: 'Migration completed', meaning: 'the schema is at this version' },
+  'migration-failed': {
+    level: 'ERROR',
+    text: 'Migration failed',
+    meaning: 'the deployment stops with this reason; the schema is as the last completed step left it',
+  },
+}
