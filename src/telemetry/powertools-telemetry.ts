@@ -13,7 +13,7 @@ const units = { Count: 'Count', Seconds: 'Seconds', Milliseconds: 'Milliseconds'
  * latencies keep their single values, which CloudWatch needs for percentiles.
  */
 export function createPowertoolsTelemetry(options: { readonly installation: string; readonly handler: string }): Telemetry {
-  const logger = new Logger({ serviceName: options.installation, persistentLogAttributes: { handler: options.handler } })
+  const logger = new Logger({ serviceName: options.installation, persistentKeys: { handler: options.handler } })
   const metrics = new Metrics({ namespace: metricNamespace, serviceName: options.installation })
   const counts = new Map<string, { name: MetricName; destination: string | undefined; value: number }>()
   const perDestination = new Map<string, Metrics>()
