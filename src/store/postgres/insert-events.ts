@@ -1,0 +1,65 @@
+import type { SqlStatement } from '../../core/ports.js'
+import { quotedSchema } from './sql-name.js'
+
+/** One row of `outbox` to be written; what is absent takes the column's default. */
+export interface NewEventRow {
+  /** UUID, made by the caller: with it the insert can be repeated. */
+  readonly id: string
+  readonly eventType: string
+  /** JSON text; stored byte for byte. */
+  readonly payload: string
+  /** Default 1. */
+  readonly eventVersion?: number | undefined
+  readonly aggregateType?: string | undefined
+  readonly aggregateId?: string | undefined
+  readonly orderingKey?: string | undefined
+  readonly destination?: string | undefined
+  /** A JSON object of strings, as text. */
+  readonly headers?: string | undefined
+  readonly idempotencyKey?: string | undefined
+  /** Not before; a timestamp with its zone, as PostgreSQL reads it (ISO 8601). */
+  readonly availableAt?: string | undefined
+}
+
+/**
+ * One statement that writes all of `events`, in their order, and answers the ids of those it wrote (column `id`).
+ *
+ * An id that is in the outbox already is left alone, so the statement may be repeated. The events travel as one JSON
+ * parameter, each payload as a string in it, so that PostgreSQL gets back exactly the text that the caller gave.
+ * An idempotency key that is taken fails with SQLSTATE 23505 (constraint `outbox_idempotency_key`).
+ */
+export function insertEventsStatement(events: readonly NewEventRow[], schema: string): SqlStatement {
+  return {
+    // ordered by position: within a key, the order of the list is the order of delivery
+    sql: `INSERT INTO ${quotedSchema(schema)}.outbox (id, event_type, event_version, aggregate_type, aggregate_id, ordering_key,
+         destination, headers, payload, idempotency_key, available_at)
+       SELECT e.id, e.event_type, COALESCE(e.event_version, 1), e.aggregate_type, e.aggregate_id, e.ordering_key,
+         e.destination, e.headers, e.payload, e.idempotency_key, e.available_at
+       FROM ROWS FROM (json_to_recordset(CAST(:events AS json)) AS (id uuid, event_type text, event_version integer,
+         aggregate_type text, aggregate_id text, ordering_key text, destination text, headers text, payload text,
+         idempotency_key text, available_at timestamptz)) WITH ORDINALITY
+         AS e(id, event_type, event_version, aggregate_type, aggregate_id, ordering_key, destination, headers, payload,
+         idempotency_key, available_at, position)
+       ORDER BY e.position
+       ON CONFLICT (id) DO NOTHING
+       RETURNING CAST(id AS text) AS id`,
+    parameters: {
+      events: JSON.stringify(
+        events.map((event) => ({
+          id: event.id,
+          event_type: event.eventType,
+          event_version: event.eventVersion,
+          aggregate_type: event.aggregateType,
+          aggregate_id: event.aggregateId,
+          ordering_key: event.orderingKey,
+          destination: event.destination,
+          headers: event.headers,
+          payload: event.payload,
+          idempotency_key: event.idempotencyKey,
+          available_at: event.availableAt,
+        })),
+      ),
+    },
+    repeatable: true,
+  }
+}
