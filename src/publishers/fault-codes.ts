@@ -1,0 +1,77 @@
+/**
+ * Error codes that are never an event's fault, whichever service answers them, for an entry or for a request. All are written
+ * as `plainCode` gives them.
+ */
+
+/** The operator has to act: rights, credentials, a queue, bus or key that is missing or disabled, an endpoint that is none. */
+const CONFIGURATION = new Set([
+  // rights
+  'AccessDenied',
+  'AuthorizationError',
+  'UnauthorizedOperation',
+  'NotAuthorizedForSource',
+  'NotAuthorizedForDetailType',
+  'OptInRequired',
+  'InvalidSecurity',
+  // credentials
+  'CredentialsProviderError',
+  'TokenProviderError',
+  'ExpiredToken',
+  'IncompleteSignature',
+  'InvalidAccessKeyId',
+  'InvalidAccountId',
+  'InvalidClientTokenId',
+  'InvalidSignature',
+  'MissingAuthenticationToken',
+  'SignatureDoesNotMatch',
+  'UnrecognizedClient',
+  // what is addressed
+  'InvalidAddress',
+  'NonExistentQueue',
+  'NotFound',
+  'QueueDeletedRecently',
+  'QueueDoesNotExist',
+  'ResourceNotFound',
+  'InvalidAction',
+  'UnknownOperation',
+  'UnsupportedOperation',
+  // the endpoint: no such host, not its certificate
+  'ENOTFOUND',
+  'ERR_INVALID_URL',
+  'ERR_TLS_CERT_ALTNAME_INVALID',
+  'CERT_HAS_EXPIRED',
+  'DEPTH_ZERO_SELF_SIGNED_CERT',
+  'SELF_SIGNED_CERT_IN_CHAIN',
+  'UNABLE_TO_GET_ISSUER_CERT_LOCALLY',
+  'UNABLE_TO_VERIFY_LEAF_SIGNATURE',
+])
+
+/** Waiting helps. */
+const THROTTLING = new Set([
+  'LimitExceeded',
+  'OverLimit',
+  'RequestLimitExceeded',
+  'RequestThrottled',
+  'SlowDown',
+  'Throttled',
+  'Throttling',
+  'TooManyRequests',
+  'KmsThrottled',
+  'KMSThrottling',
+])
+
+/** A service's code without what its protocols put around it: `AWS.SimpleQueueService.NonExistentQueue`, `ThrottlingException`. */
+export function plainCode(code: string): string {
+  return code
+    .replace(/^.*#/, '')
+    .replace(/^AWS\.SimpleQueueService\./, '')
+    .replace(/Exception$/, '')
+}
+
+export function isThrottling(plain: string): boolean {
+  return THROTTLING.has(plain)
+}
+
+export function isConfiguration(plain: string): boolean {
+  return CONFIGURATION.has(plain) || (/^kms/i.test(plain) && !isThrottling(plain))
+}

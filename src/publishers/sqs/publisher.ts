@@ -1,0 +1,39 @@
+import { SendMessageBatchCommand, type SQSClient } from '@aws-sdk/client-sqs'
+import type { SqsDestination } from '../../core/destination.js'
+import type { Publisher } from '../../core/ports.js'
+import { answersById, entryId } from '../batch-answers.js'
+import { failedRequest } from '../classify.js'
+import { encodeEntry, type SqsEntry } from './entry.js'
+import { SQS_EVENT_FAULTS } from './faults.js'
+import { MAX_BYTES, MAX_ENTRIES } from './limits.js'
+
+export interface SqsPublisherOptions {
+  /** See `createSqsClient`: a client that retries by itself would send neighbours twice. */
+  readonly client: Pick<SQSClient, 'send'>
+  readonly destination: SqsDestination
+  /** The CloudEvents source of every message. */
+  readonly source: string
+}
+
+/**
+ * Publishes to one SQS queue, standard or FIFO, by SendMessageBatch.
+ *
+ * @example
+ * const publisher = createSqsPublisher({ client: createSqsClient({ requestTimeoutMs: 5000 }), destination, source: 'orders' })
+ */
+export function createSqsPublisher({ client, destination, source }: SqsPublisherOptions): Publisher<SqsEntry> {
+  const maxBytes = Math.min(destination.maxBytes ?? MAX_BYTES, MAX_BYTES)
+  return {
+    limits: { maxEntries: MAX_ENTRIES, maxBytes },
+    prepare: (event) => encodeEntry(event, destination, source, maxBytes),
+    publish: async (messages) => {
+      const Entries = messages.map(({ entry }, index) => ({ ...entry, Id: entryId(index) }))
+      try {
+        const answer = await client.send(new SendMessageBatchCommand({ QueueUrl: destination.queueUrl, Entries }))
+        return { kind: 'answered', entries: answersById(SQS_EVENT_FAULTS, answer, messages.length) }
+      } catch (error) {
+        return failedRequest(SQS_EVENT_FAULTS, error, messages.length)
+      }
+    },
+  }
+}
