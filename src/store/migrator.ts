@@ -1,0 +1,153 @@
+import type { Clock } from '../core/clock.js'
+import type { Deadline } from '../core/deadline.js'
+import { SchemaError } from '../core/errors.js'
+import type { SqlDatabase } from '../core/ports.js'
+import { applyFile, createRecordTable, migrationTransaction, type MigrationContext } from './migration-transaction.js'
+import { readMeta } from './postgres/meta.js'
+import { integerOrNull, boolean, single, text } from './postgres/row.js'
+import { readFunctions, readInbox, readMigrations, type SchemaFile } from './postgres/schema-files.js'
+import { quotedSchema } from './postgres/sql-name.js'
+
+export interface MigrateOptions {
+  /** The schema of the outbox; created if it is missing. */
+  readonly schema: string
+  /** The installation that is to deliver from this outbox; recorded if none is yet. Absent: nothing is recorded or checked. */
+  readonly installation?: string | undefined
+  /** What to do if another installation is recorded. Default `refuse`. */
+  readonly otherInstallation?: 'refuse' | 'take-over' | undefined
+  readonly clock: Clock
+  /** No attempt starts beyond it. A database that is resuming, or tables that are in use, are waited for until then. */
+  readonly deadline: Deadline
+}
+
+export interface MigrationReport {
+  readonly schema: string
+  readonly schemaVersion: number
+  /** Names of the files that this call applied, in order; empty if the schema was up to date. */
+  readonly applied: readonly string[]
+  /** Who delivers from this outbox; null: nobody yet. */
+  readonly installation: string | null
+}
+
+/**
+ * Brings the outbox to this release: migrations that are not applied yet, then functions whose text has changed.
+ *
+ * Each file is one transaction, together with its record in `outbox_migration`; so a run that was cut anywhere, or whose
+ * answers were lost, is simply run again, and two runs at once share the work. Locks on tables are waited for 2 s at a
+ * time, so that a busy service is not held up.
+ *
+ * Throws `SchemaError`: a migration was altered after it was applied, the schema is newer than this release, another
+ * installation has the outbox, or a statement failed (the message names the file). Throws `SqlError` if the database
+ * cannot be reached at all.
+ *
+ * @example
+ * const deadline = deadlineAfter(systemClock, 120_000)
+ * await migrate(database, { schema: 'public', installation: 'orders', clock: systemClock, deadline })
+ */
+export async function migrate(database: SqlDatabase, options: MigrateOptions): Promise<MigrationReport> {
+  const context: MigrationContext = { ...options, database }
+  const migrations = readMigrations()
+  const recorded = await readRecord(context)
+  refuseUnknown(recorded, migrations, options.schema)
+  if (recorded.some(({ version }) => version === 1)) await refuseOther(context, options)
+
+  if (recorded.length === 0) await createRecordTable(context)
+  const checksums = new Map(recorded.map(({ name, checksum }) => [name, checksum]))
+  const applied: string[] = []
+  for (const file of [...migrations, ...readFunctions()]) {
+    if (checksums.get(file.name) === file.checksum) continue
+    if (await applyFile(context, file)) applied.push(file.name)
+  }
+  await recordInstallation(context, options)
+  const { schemaVersion, installation } = await readMeta(database, options.schema, options)
+  return { schema: options.schema, schemaVersion, applied, installation }
+}
+
+/**
+ * Creates `outbox_inbox` in a consumer's database, unless it is there.
+ *
+ * Throws `SchemaError` if a statement failed, `SqlError` if the database cannot be reached at all.
+ *
+ * @example
+ * await migrateInbox(database, { schema: 'public', clock: systemClock, deadline: deadlineAfter(systemClock, 60_000) })
+ */
+export async function migrateInbox(
+  database: SqlDatabase,
+  options: Pick<MigrateOptions, 'schema' | 'clock' | 'deadline'>,
+): Promise<{ readonly schema: string; readonly applied: readonly string[] }> {
+  const context: MigrationContext = { ...options, database }
+  const { name, statements } = readInbox()
+  const isThere = () => exists(context, 'outbox_inbox')
+  if (await isThere()) return { schema: options.schema, applied: [] }
+  await migrationTransaction(context, name, async (transaction) => {
+    for (const sql of statements) await transaction.execute({ sql, repeatable: false }, options)
+  })
+  // without USAGE on the schema PostgreSQL passes it over, and the table was a temporary one
+  if (!(await isThere())) {
+    throw new SchemaError(`${name}: the database user may not use schema "${options.schema}"; grant it USAGE and CREATE on it`)
+  }
+  return { schema: options.schema, applied: [name] }
+}
+
+interface RecordedFile {
+  readonly name: string
+  readonly version: number | null
+  readonly checksum: string
+}
+
+async function exists({ database, schema, deadline }: MigrationContext, table: string): Promise<boolean> {
+  const parameters = { name: `${quotedSchema(schema)}.${table}` }
+  const sql = 'SELECT to_regclass(:name) IS NOT NULL AS present'
+  const { rows } = await database.execute({ sql, parameters, repeatable: true }, { deadline })
+  return boolean(single(rows), 'present')
+}
+
+async function readRecord(context: MigrationContext): Promise<readonly RecordedFile[]> {
+  if (!(await exists(context, 'outbox_migration'))) return []
+  const sql = `SELECT name, version, checksum FROM ${quotedSchema(context.schema)}.outbox_migration ORDER BY version NULLS LAST, name`
+  const { rows } = await context.database.execute({ sql, repeatable: true }, { deadline: context.deadline })
+  return rows.map((row) => ({ name: text(row, 'name'), version: integerOrNull(row, 'version'), checksum: text(row, 'checksum') }))
+}
+
+function refuseUnknown(recorded: readonly RecordedFile[], migrations: readonly SchemaFile[], schema: string): void {
+  const newest = migrations.length
+  for (const { name, version, checksum } of recorded) {
+    if (version === null) continue
+    if (version > newest) {
+      throw new SchemaError(
+        `schema "${schema}" has migration ${name}, this release knows migrations up to ${newest}: it belongs to a newer release; migrate with that one`,
+      )
+    }
+    const file = migrations[version - 1]
+    if (file?.name !== name || file.checksum !== checksum) {
+      throw new SchemaError(
+        `migration ${name} was applied to schema "${schema}" with another text (checksum ${checksum.slice(0, 12)}, this release has ` +
+          `${file?.name ?? 'none'} with ${file?.checksum.slice(0, 12) ?? 'none'}): an applied migration must not be edited; use the release that applied it, or an empty schema`,
+      )
+    }
+  }
+}
+
+async function refuseOther(context: MigrationContext, { installation, otherInstallation }: MigrateOptions): Promise<void> {
+  if (installation === undefined || otherInstallation === 'take-over') return
+  const found = (await readMeta(context.database, context.schema, context)).installation
+  if (found === null || found === installation) return
+  throw new SchemaError(
+    `the outbox in schema "${context.schema}" is served by installation "${found}", so "${installation}" must not deliver from it: ` +
+      'remove that installation and take the outbox over, or use another schema',
+  )
+}
+
+async function recordInstallation(context: MigrationContext, options: MigrateOptions): Promise<void> {
+  if (options.installation === undefined) return
+  await context.database.execute(
+    {
+      sql: `UPDATE ${quotedSchema(context.schema)}.outbox_meta SET installation = :installation
+        WHERE installation IS NULL OR (:take_over AND installation <> :installation)`,
+      parameters: { installation: options.installation, take_over: options.otherInstallation === 'take-over' },
+      repeatable: true,
+    },
+    context,
+  )
+  await refuseOther(context, options) // another one may have come in between
+}
