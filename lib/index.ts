@@ -1,0 +1,5 @@
+export { OutboxDestination, type OutboxDestinationOptions } from './destination.js'
+export { OutboxRelay, type OutboxAlarmProps, type OutboxCluster, type OutboxRelayProps } from './outbox-relay.js'
+export { OutboxRelayStack, type OutboxRelayStackProps } from './outbox-relay-stack.js'
+export type { RelayTuning } from './relay-tuning.js'
+export { parseStackConfig, type StackConfig } from './stack-config.js'

@@ -1,0 +1,14 @@
+import { Metric, type MetricOptions } from 'aws-cdk-lib/aws-cloudwatch'
+import type { MetricName } from '../../src/core/ports.js'
+import { metricCatalogue, metricNamespace } from '../../src/telemetry/metrics.js'
+
+/** A metric of the catalogue, as an installation's handlers emit it. */
+export function outboxMetric(name: MetricName, installation: string, options: MetricOptions = {}): Metric {
+  return new Metric({
+    namespace: metricNamespace,
+    metricName: name,
+    dimensionsMap: { service: installation },
+    label: metricCatalogue[name].meaning,
+    ...options,
+  })
+}

@@ -1,0 +1,24 @@
+import { Duration } from 'aws-cdk-lib'
+import type { IFunction } from 'aws-cdk-lib/aws-lambda'
+import { Schedule, type ScheduleExpression, TimeWindow } from 'aws-cdk-lib/aws-scheduler'
+import { LambdaInvoke } from 'aws-cdk-lib/aws-scheduler-targets'
+import type { Construct } from 'constructs'
+
+export interface TickProps {
+  readonly description: string
+  readonly expression: ScheduleExpression
+  readonly target: IFunction
+}
+
+/**
+ * A schedule whose every tick may be lost. Scheduler's defaults (185 retries within 24 hours) would store up the ticks of an
+ * outage and send them all when it is over.
+ */
+export function tick(scope: Construct, id: string, props: TickProps): Schedule {
+  return new Schedule(scope, id, {
+    description: props.description,
+    schedule: props.expression,
+    timeWindow: TimeWindow.off(),
+    target: new LambdaInvoke(props.target, { retryAttempts: 0, maxEventAge: Duration.minutes(1) }),
+  })
+}
