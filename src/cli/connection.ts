@@ -57,13 +57,25 @@ export function readConnection(options: ConnectionOptions, terminal: Terminal): 
     database: named(databaseSettings.database, flags.database, options),
     schema: named(databaseSettings.schema, flags.schema, options),
   }
-  const given: Record<string, string | undefined> = {}
-  for (const [key, { name, flag }] of Object.entries(flags)) {
-    const { env } = databaseSettings[key as keyof typeof flags]
-    given[flag] = options[name]
-    given[orFlag(env, flag)] = terminal.environment[env]
-  }
-  return { ...parseSettings(settings, given), timeoutSeconds: options.timeout }
+  return { ...parseSettings(settings, given(options, terminal)), timeoutSeconds: options.timeout }
+}
+
+/** The schema alone, for what needs no database. */
+export function readSchema(options: ConnectionOptions, terminal: Terminal): string {
+  return parseSettings({ schema: named(databaseSettings.schema, flags.schema, options) }, given(options, terminal)).schema
+}
+
+/** Every value under the flag's name and under the variable's, as `named` chooses between them. */
+function given(options: ConnectionOptions, terminal: Terminal): Readonly<Record<string, string | undefined>> {
+  return Object.fromEntries(
+    Object.entries(flags).flatMap(([key, { name, flag }]) => {
+      const { env } = databaseSettings[key as keyof typeof flags]
+      return [
+        [flag, options[name]],
+        [orFlag(env, flag), terminal.environment[env]],
+      ]
+    }),
+  )
 }
 
 /** The same setting under the name by which the person gave it, so that an error speaks of that one. */

@@ -18,10 +18,7 @@ export function describeFailure(error: unknown): Failure {
   if (error instanceof ConfigurationError) return { line: oneLine(error.message), code: exitCode.usage }
   if (error instanceof SchemaError) return { line: oneLine(error.message), code: exitCode.schema }
   if (error instanceof SqlError && error.sqlState !== undefined && noOutboxStates.has(error.sqlState)) {
-    return {
-      line: `there is no outbox here: ${oneLine(error.message)}. Check --database and --schema, or run "outbox migrate"`,
-      code: exitCode.schema,
-    }
+    return { line: `there is no outbox here, run "outbox migrate": ${oneLine(error.message)}`, code: exitCode.schema }
   }
   if (!(error instanceof Error)) return { line: oneLine(String(error)), code: exitCode.failed }
   const hint = hints[error.name]

