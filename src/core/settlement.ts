@@ -29,3 +29,32 @@ export interface SettleAnswer {
   /** Shards whose last settlement came from this token before this call. */
   readonly settledBefore: number
 }
+
+/** How many of a settlement's events were recorded, by it or by an earlier sending of it. */
+export type SettleVerdict =
+  | { readonly kind: 'recorded' }
+  /** Another relay took over so many shards: what the settlement said of their events is not recorded. */
+  | { readonly kind: 'lease-lost'; readonly shards: number }
+
+/**
+ * Tells a settlement that was carried out, now or by an earlier sending whose answer was lost, from one that lost its lease.
+ *
+ * @param own - shards that the relay counted as leased by the token when it sent the settlement
+ * @param givenBackBefore - shards that earlier settlements of the token gave back
+ */
+export function readSettleAnswer(
+  events: readonly SettledEvent[],
+  answer: SettleAnswer,
+  own: number,
+  givenBackBefore: number,
+): SettleVerdict {
+  const stillLeased = answer.kept + answer.givenBack
+  const asked = events.length
+  const changed = answer.published + answer.retried + answer.held + answer.failed
+  const missing = Math.max(0, own - stillLeased)
+  if (missing === 0) return { kind: 'recorded' }
+  // its give-back had worked: what is missing was settled by this very token
+  const mayBeRepeat = asked === 0 || changed < asked
+  if (mayBeRepeat && answer.settledBefore - givenBackBefore === missing) return { kind: 'recorded' }
+  return { kind: 'lease-lost', shards: missing }
+}

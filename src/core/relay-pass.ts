@@ -1,0 +1,128 @@
+import type { Clock, Random } from './clock.js'
+import type { Deadline } from './deadline.js'
+import type { OutboxStore, Publisher, Telemetry } from './ports.js'
+import { ClaimSize, type PassContext, type RelayPassSettings, type RelayPassTotals } from './pass-context.js'
+import { createPrepare } from './prepare.js'
+import type { Routing } from './route.js'
+import { Sender } from './sender.js'
+import { BatchServer } from './serve-batch.js'
+import { Turn } from './turn.js'
+
+/** Batches at the same time: one is claimed or settled while another is published. */
+const BATCHES = 2
+/** After a claim that brought at least so many events more are likely: the next batch is claimed at once. */
+const MORE_LIKELY_EVENTS = 50
+/** A batch that takes longer lets another one look for what comes in meanwhile. */
+const HAND_OVER_MS = 200
+/** The first wait when nothing is due; it doubles up to the setting `idleWaitMs`. */
+const FIRST_IDLE_WAIT_MS = 20
+/** Metrics are written out at least so often while there is work, so that a killed invocation loses no more. */
+const FLUSH_MS = 1000
+
+export interface RelayPassOptions {
+  readonly store: OutboxStore
+  readonly route: (eventType: string, chosen: string | null) => Routing
+  /** Destination name -> publisher. */
+  readonly publishers: ReadonlyMap<string, Publisher>
+  readonly settings: RelayPassSettings
+  readonly clock: Clock
+  readonly random: Random
+  readonly telemetry: Telemetry
+  readonly owner: string
+  /** Beyond it nothing is claimed and no request begins. */
+  readonly deadline: Deadline
+  /** Beyond it nothing can be settled any more: the end of the invocation, less a margin. */
+  readonly hardDeadline: Deadline
+}
+
+/**
+ * One relay pass: claims, publishes and settles until the deadline (profile `continuous`) or until nothing is due (`drain`).
+ * When it returns, or throws, nothing is in flight.
+ *
+ * @throws SqlError if the database cannot be used. What was claimed is given back if that is possible, else its lease runs out.
+ * @example
+ * const totals = await relayPass({ store, route, publishers, settings, clock, random, telemetry, owner, deadline, hardDeadline })
+ */
+export async function relayPass(options: RelayPassOptions): Promise<RelayPassTotals> {
+  const { store, settings, clock, random, telemetry, publishers, owner, deadline, hardDeadline } = options
+  const servers = new Set<BatchServer>()
+  const onRoom = (): void => {
+    for (const server of servers) server.wake()
+  }
+  const senders = new Map<string, Sender>()
+  for (const [destination, publisher] of publishers) {
+    const { requestsInFlight, policy } = settings
+    senders.set(destination, new Sender({ destination, publisher, requestsInFlight, policy, clock, random, telemetry, onRoom }))
+  }
+  const context: PassContext = {
+    store,
+    settings,
+    senders,
+    prepare: createPrepare({ route: options.route, publishers, policy: settings.policy, random, telemetry }),
+    clock,
+    random,
+    telemetry,
+    owner,
+    deadline,
+    hardDeadline,
+    claimSize: new ClaimSize(settings.claimRows),
+    totals: { claims: 0, claimed: 0, published: 0, retried: 0, failed: 0, unrouted: 0, leaseLost: 0 },
+    stop: { requested: false },
+  }
+  const shared = { servers, turn: new Turn(), idleWaitMs: FIRST_IDLE_WAIT_MS }
+  const ends = await Promise.allSettled(Array.from({ length: BATCHES }, () => serveBatches(context, shared)))
+  telemetry.flush()
+  for (const end of ends) if (end.status === 'rejected') throw end.reason as Error
+  return context.totals
+}
+
+/** Serves one batch after another. Whoever has the turn looks for work, so idle relays cost one claim per wait, not one per batch. */
+async function serveBatches(
+  context: PassContext,
+  shared: { servers: Set<BatchServer>; turn: Turn; idleWaitMs: number },
+): Promise<void> {
+  const { clock, telemetry, deadline, settings, stop } = context
+  const { servers, turn } = shared
+  let flushedAtMs = clock.nowMs()
+  for (;;) {
+    await turn.take()
+    const handOver = once(() => turn.pass())
+    const done = new AbortController()
+    const server = new BatchServer(context)
+    servers.add(server)
+    try {
+      if (stop.requested || deadline.remainingMs() <= 0) return
+      const served = await server.serve((events) => {
+        if (events >= MORE_LIKELY_EVENTS) handOver()
+        else void clock.sleep(HAND_OVER_MS, done.signal).then(handOver)
+      })
+      if (served === 'served') {
+        shared.idleWaitMs = FIRST_IDLE_WAIT_MS
+      } else {
+        if (settings.profile === 'drain' && servers.size === 1) stop.requested = true
+        await clock.sleep(Math.min(shared.idleWaitMs, Math.max(0, deadline.remainingMs())))
+        shared.idleWaitMs = Math.min(shared.idleWaitMs * 2, settings.idleWaitMs)
+      }
+    } catch (error) {
+      stop.requested = true
+      throw error
+    } finally {
+      servers.delete(server)
+      done.abort()
+      handOver()
+    }
+    if (clock.nowMs() - flushedAtMs >= FLUSH_MS) {
+      telemetry.flush()
+      flushedAtMs = clock.nowMs()
+    }
+  }
+}
+
+function once(action: () => void): () => void {
+  let done = false
+  return () => {
+    if (done) return
+    done = true
+    action()
+  }
+}

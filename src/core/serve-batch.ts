@@ -1,0 +1,353 @@
+import { Batch, type ReadyEvent } from './batch.js'
+import { pack } from './batching.js'
+import type { MessageAnswer } from './bisect.js'
+import { deadlineAfter, earlier } from './deadline.js'
+import { SqlError } from './errors.js'
+import { Lease } from './lease.js'
+import type { PassContext } from './pass-context.js'
+import type { ClaimAnswer, Message } from './ports.js'
+import { rowMissing } from './prepare.js'
+import { acceptedAny, decide } from './retry-policy.js'
+import type { Sender } from './sender.js'
+import { reportSettled } from './settled-report.js'
+import { readSettleAnswer } from './settlement.js'
+import { Signal } from './signal.js'
+
+/** A batch with nothing left to send settles what it has after so long, and gives finished shards back, whatever is still out. */
+const PART_SETTLE_IDLE_MS = 200
+/** A batch that is still sending settles at least so often. */
+const PART_SETTLE_BUSY_MS = 1000
+/** A batch holds at most so many claims' worth of events. */
+const CLAIMS_IN_HAND = 2
+/** Beside the request timeout: what must be left of the lease when a request goes out. */
+const LEASE_MARGIN_MS = 2000
+
+/** `nothing`: nothing was due. `served`: there was work. */
+export type Served = 'nothing' | 'served'
+
+/**
+ * Serves one lease token: claims, publishes, settles and gives its shards back. Requests go on side by side; calls to the
+ * database go one after another.
+ *
+ * While requests to a slow destination are out, what is finished is settled, the shards that are finished are given back,
+ * and what arrives meanwhile in the others is claimed under the same token.
+ */
+export class BatchServer {
+  readonly #batch: Batch
+  readonly #lease: Lease
+  readonly #signal: Signal
+  readonly #requests = new Set<Promise<void>>()
+  #lost = false
+  #givenBack = 0
+  #nothingReadySinceMs: number | null = null
+  #lastSettleMs: number
+  #claimMoreWaitMs = PART_SETTLE_IDLE_MS
+  #claimMoreAtMs = 0
+  #failure: unknown = null
+
+  constructor(private readonly context: PassContext) {
+    const { clock, random, settings, prepare } = context
+    this.#batch = new Batch(random.uuid(), prepare)
+    this.#lease = new Lease(clock, settings.leaseSeconds)
+    this.#signal = new Signal(clock)
+    this.#lastSettleMs = clock.nowMs()
+  }
+
+  /** There may be room for a request again. */
+  wake(): void {
+    this.#signal.raise()
+  }
+
+  /** @param claimed - called with the number of events as soon as the first claim has answered with any */
+  async serve(claimed: (events: number) => void): Promise<Served> {
+    const answer = await this.#firstClaim()
+    if (answer === null) return 'served'
+    if (answer.events.length === 0 && !answer.repeated) return 'nothing'
+    if (answer.events.length > 0) claimed(answer.events.length)
+    this.#add(answer)
+    try {
+      await this.#work()
+    } finally {
+      this.#batch.leaveReady()
+      await Promise.all(this.#requests)
+      await this.#settle(null)
+    }
+    if (this.#failure !== null) throw this.#failure as Error
+    return 'served'
+  }
+
+  async #work(): Promise<void> {
+    for (;;) {
+      if (!this.#mayStart()) this.#batch.leaveReady()
+      this.#dispatch()
+      if (this.#batch.readyCount === 0 && this.#batch.sentCount === 0) return
+      await this.#signal.wait(this.#nextTimerMs())
+      await this.#keepLease()
+      if (this.#partIsDue()) await this.#settle(this.#batch.finishedShards())
+      if (this.#moreIsDue()) await this.#claimMore()
+    }
+  }
+
+  // ---- claim -----------------------------------------------------------------------------------------------------
+
+  /** null: it got no usable answer, or one that was too large; what it may have leased is given back. */
+  async #firstClaim(): Promise<ClaimAnswer | null> {
+    this.#lease.begin()
+    try {
+      return await this.#claim(null)
+    } catch (error) {
+      await this.#releaseUnseen(error)
+      if (error instanceof SqlError && error.kind === 'oversize') return null
+      throw error
+    }
+  }
+
+  /** Takes what has become due in the shards of this batch meanwhile. */
+  async #claimMore(): Promise<void> {
+    const { settings, clock } = this.context
+    try {
+      const answer = await this.#claim(this.#batch.idsInHand())
+      this.#claimMoreWaitMs =
+        answer.events.length > 0 ? PART_SETTLE_IDLE_MS / 4 : Math.min(2 * this.#claimMoreWaitMs, settings.idleWaitMs)
+      this.#add(answer)
+    } catch (error) {
+      // too large: it leased nothing that this batch does not have
+      if (!(error instanceof SqlError && error.kind === 'oversize')) throw error
+    }
+    this.#claimMoreAtMs = clock.nowMs() + this.#claimMoreWaitMs
+  }
+
+  async #claim(inFlight: readonly string[] | null): Promise<ClaimAnswer> {
+    const { store, settings, claimSize, owner, deadline, totals, telemetry } = this.context
+    totals.claims += 1
+    try {
+      const answer = await store.claim(
+        {
+          token: this.#batch.token,
+          owner,
+          maxRows: claimSize.rows,
+          maxBytes: settings.claimBytes,
+          keyRows: settings.keyRows,
+          maxShards: settings.maxShards,
+          leaseSeconds: settings.leaseSeconds,
+          inFlight,
+        },
+        { deadline },
+      )
+      claimSize.wasFine()
+      totals.claimed += answer.events.length
+      return answer
+    } catch (error) {
+      if (error instanceof SqlError && error.kind === 'oversize') {
+        telemetry.metric('OversizeClaims', 1)
+        telemetry.log('claim-oversize', { rows: claimSize.rows })
+        claimSize.wasTooLarge()
+      }
+      throw error
+    }
+  }
+
+  /** A claim without an answer may have leased shards: they are given back, or run out with the lease. */
+  async #releaseUnseen(cause: unknown): Promise<void> {
+    const { store, hardDeadline, settings, clock } = this.context
+    if (cause instanceof SqlError && (cause.kind === 'permanent' || cause.kind === 'not-executed')) return
+    try {
+      const deadline = earlier(hardDeadline, deadlineAfter(clock, settings.leaseSeconds * 1000))
+      await store.settle({ token: this.#batch.token, events: [], done: null }, { deadline })
+    } catch (error) {
+      if (!(error instanceof SqlError)) throw error
+    }
+  }
+
+  #add(answer: ClaimAnswer): void {
+    this.#batch.add(answer.events)
+    if (this.#batch.readyCount > 0) this.#nothingReadySinceMs = null
+  }
+
+  // ---- publish ---------------------------------------------------------------------------------------------------
+
+  #mayStart(): boolean {
+    const { deadline, settings, stop } = this.context
+    if (this.#lost || stop.requested || this.#failure !== null || deadline.remainingMs() <= 0) return false
+    return this.#lease.remainingMs() > settings.requestTimeoutMs + LEASE_MARGIN_MS
+  }
+
+  #dispatch(): void {
+    const { senders, clock } = this.context
+    for (const destination of this.#batch.destinationsReady()) {
+      const sender = senders.get(destination)
+      if (sender === undefined) throw new Error(`no sender for destination ${destination}`)
+      this.#putBack(destination, sender)
+      while (sender.hasRoom() && this.#batch.ready(destination).length > 0) this.#startRequest(destination, sender)
+    }
+    if (this.#batch.readyCount > 0) this.#nothingReadySinceMs = null
+    else this.#nothingReadySinceMs ??= clock.nowMs()
+  }
+
+  #putBack(destination: string, sender: Sender): void {
+    if (sender.putBack() === null) return
+    this.#batch.decideReady(destination, () => {
+      const { delayMs, code, reason } = sender.putBack() ?? { delayMs: 0, code: '', reason: '' }
+      return { kind: 'retry', delayMs, charge: false, destination, errorCode: code, error: reason }
+    })
+  }
+
+  #startRequest(destination: string, sender: Sender): void {
+    const ready = this.#batch.ready(destination)
+    const entries =
+      ready[0]?.message === null
+        ? ready.slice(0, 1)
+        : pack(
+            ready.filter(hasMessage).map((entry) => ({ destination, orderingKey: null, message: entry.message, entry })),
+            destination,
+            sender.publisher.limits,
+            new Set(),
+          ).map(({ entry }) => entry)
+    this.#batch.take(destination, entries)
+    const request = this.#request(sender, entries)
+      .catch((error: unknown) => {
+        // not an answer of a destination: a fault of this program, or of the database while a payload was fetched
+        for (const { event } of entries) this.#batch.leave(event)
+        this.#failure ??= error
+      })
+      .finally(() => {
+        this.#requests.delete(request)
+        this.#signal.raise()
+      })
+    this.#requests.add(request)
+  }
+
+  async #request(sender: Sender, entries: readonly ReadyEvent[]): Promise<void> {
+    const { telemetry } = this.context
+    const sent: ReadyEvent[] = []
+    const load = async (): Promise<readonly Message[]> => {
+      const messages: Message[] = []
+      for (const entry of entries) {
+        const message = entry.message ?? (await this.#loadMessage(entry))
+        if (message === null) continue
+        sent.push(entry)
+        messages.push(message)
+      }
+      return messages
+    }
+    const publication = await sender.send(load, () => this.#mayStart())
+    const unknown = publication.answers.filter(({ kind }) => kind === 'missing').length
+    if (unknown > 0) {
+      const destination = entries[0]?.destination ?? ''
+      telemetry.metric('UnknownEntries', unknown, { destination })
+      telemetry.log('unknown-entry', { destination, entries: unknown })
+    }
+    const circumstances = { neighbourAccepted: acceptedAny(publication), consecutiveFaults: sender.consecutiveFaults }
+    sent.forEach((entry, index) => this.#heed(entry, publication.answers[index] ?? { kind: 'missing' }, circumstances))
+  }
+
+  #heed(
+    entry: ReadyEvent,
+    answer: MessageAnswer,
+    circumstances: { readonly neighbourAccepted: boolean; readonly consecutiveFaults: number },
+  ): void {
+    const { settings, random } = this.context
+    if (answer.kind === 'unsent') this.#batch.leave(entry.event)
+    else this.#batch.decide(entry.event, decide(answer, entry, circumstances, settings.policy, random))
+  }
+
+  /** null: it will not be sent, and its outcome is decided. */
+  async #loadMessage(entry: ReadyEvent): Promise<Message | null> {
+    const { store, prepare, hardDeadline } = this.context
+    const payload = await store.readPayload(entry.event.id, { deadline: earlier(this.#lease, hardDeadline) })
+    if (payload === null) {
+      this.#batch.decide(entry.event, rowMissing(entry.event))
+      return null
+    }
+    const prepared = prepare(entry.event, payload)
+    if (prepared.kind === 'ready' && prepared.message !== null) return prepared.message
+    if (prepared.kind === 'decided') this.#batch.decide(entry.event, prepared.outcome)
+    return null
+  }
+
+  // ---- lease and settlement --------------------------------------------------------------------------------------
+
+  async #keepLease(): Promise<void> {
+    const { store, settings, hardDeadline } = this.context
+    if (this.#lost || !this.#lease.renewalIsDue()) return
+    const shards = [...this.#batch.shards]
+    this.#lease.renewalSent()
+    const leased = await store.renew(this.#batch.token, shards, settings.leaseSeconds, {
+      deadline: earlier(this.#lease, hardDeadline),
+    })
+    if (leased >= shards.length) {
+      this.#lease.renewed()
+      return
+    }
+    this.#leaseLost(shards.length - leased, 'renew')
+  }
+
+  #leaseLost(shards: number, noticedBy: 'renew' | 'settle'): void {
+    const { telemetry, totals } = this.context
+    if (this.#lost) return
+    this.#lost = true
+    totals.leaseLost += shards
+    telemetry.metric('LeaseLost', shards)
+    telemetry.log('lease-lost', { shards, noticedBy })
+  }
+
+  #partIsDue(): boolean {
+    const now = this.context.clock.nowMs()
+    if (this.#batch.sentCount === 0 && this.#batch.readyCount === 0) return false
+    if (this.#nothingReadySinceMs !== null && now - this.#nothingReadySinceMs >= PART_SETTLE_IDLE_MS) {
+      return this.#batch.decidedCount > 0 || this.#batch.finishedShards().length > 0
+    }
+    return this.#batch.decidedCount > 0 && now - this.#lastSettleMs >= PART_SETTLE_BUSY_MS
+  }
+
+  /** Only what is settled may be claimed around: so it is never due while an outcome is unsettled. */
+  #moreIsDue(): boolean {
+    return this.#batch.decidedCount === 0 && this.#moreDueInMs() <= 0
+  }
+
+  #moreDueInMs(): number {
+    const { clock, settings } = this.context
+    const { sentCount, shards, inHandCount } = this.#batch
+    const mayClaim = sentCount > 0 && shards.size > 0 && inHandCount < CLAIMS_IN_HAND * settings.claimRows && this.#mayStart()
+    if (!mayClaim || this.#nothingReadySinceMs === null) return Number.POSITIVE_INFINITY
+    return Math.max(this.#nothingReadySinceMs + PART_SETTLE_IDLE_MS, this.#claimMoreAtMs) - clock.nowMs()
+  }
+
+  #nextTimerMs(): number {
+    const { clock, senders, deadline } = this.context
+    const now = clock.nowMs()
+    const timers = [Math.max(deadline.remainingMs(), 100)]
+    if (!this.#lost) timers.push(this.#lease.renewalDueInMs())
+    for (const destination of this.#batch.destinationsReady()) {
+      timers.push(senders.get(destination)?.nextChangeMs() ?? Number.POSITIVE_INFINITY)
+    }
+    if (this.#batch.decidedCount === 0) timers.push(this.#moreDueInMs())
+    else if (this.#nothingReadySinceMs === null) timers.push(this.#lastSettleMs + PART_SETTLE_BUSY_MS - now)
+    else timers.push(this.#nothingReadySinceMs + PART_SETTLE_IDLE_MS - now)
+    return Math.max(1, Math.min(...timers))
+  }
+
+  /** @param done - shards to give back; null: all, for good */
+  async #settle(done: readonly number[] | null): Promise<void> {
+    const { store, telemetry, hardDeadline, clock } = this.context
+    const outcomes = this.#batch.outcomes()
+    const own = this.#batch.shards.size
+    try {
+      const answer = await store.settle({ token: this.#batch.token, events: outcomes, done }, { deadline: hardDeadline })
+      const verdict = readSettleAnswer(outcomes, answer, own, this.#givenBack)
+      reportSettled(outcomes, answer, verdict, (id) => this.#batch.event(id), this.context)
+      if (verdict.kind === 'lease-lost') this.#leaseLost(verdict.shards, 'settle')
+    } catch (error) {
+      telemetry.log('settle-unresolved', { outcomes: outcomes.length, error: error instanceof Error ? error.message : 'unknown' })
+      throw error
+    }
+    this.#batch.settled(outcomes)
+    for (const shard of done ?? this.#batch.shards) this.#batch.shards.delete(shard)
+    this.#givenBack += own - this.#batch.shards.size
+    this.#lastSettleMs = clock.nowMs()
+  }
+}
+
+function hasMessage(entry: ReadyEvent): entry is ReadyEvent & { readonly message: Message } {
+  return entry.message !== null
+}

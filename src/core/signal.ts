@@ -1,0 +1,23 @@
+import type { Clock } from './clock.js'
+
+/** A wake-up call: whoever waits goes on when it is raised, or when the time is over. A raise nobody waits for is kept. */
+export class Signal {
+  #raised = false
+  #waiting: AbortController | undefined
+
+  constructor(private readonly clock: Clock) {}
+
+  raise(): void {
+    this.#raised = true
+    this.#waiting?.abort()
+  }
+
+  async wait(ms: number): Promise<void> {
+    if (!this.#raised && ms > 0) {
+      this.#waiting = new AbortController()
+      await this.clock.sleep(ms, this.#waiting.signal)
+      this.#waiting = undefined
+    }
+    this.#raised = false
+  }
+}
