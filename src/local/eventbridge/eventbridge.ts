@@ -1,0 +1,59 @@
+import { errorAnswer, jsonAnswer, jsonOf, nameOf } from '../front/protocol.js'
+import type { LocalService } from '../service.js'
+import type { Sqs } from '../sqs/sqs.js'
+import type { Bus } from './buses.js'
+import { newBus } from './buses.js'
+import { OPERATIONS } from './operations.js'
+import type { Deliver } from './put-events.js'
+import { putEvents } from './put-events.js'
+import { ServiceError } from './service-error.js'
+
+/** EventBridge ("Classic") as far as an outbox needs it: buses, rules, targets to SQS, and every check of `PutEvents`. */
+export interface EventBridge extends LocalService {
+  /** Creates a bus with a rule that sends every event to a queue. */
+  createBus(name: string, targetQueueArn: string): void
+}
+
+/** `log` is told what a target refused: on AWS that goes to the rule's dead-letter queue, or nowhere. */
+export function createEventBridge(sqs: Pick<Sqs, 'deliver'>, log: (line: string) => void): EventBridge {
+  const buses = new Map<string, Bus>([['default', newBus('default')]])
+
+  const deliver: Deliver = async (target, envelope) => {
+    const problem = await sqs.deliver(nameOf(target.Arn), envelope, target.SqsParameters?.MessageGroupId)
+    if (problem !== undefined) log(`EventBridge: target ${target.Arn} refused an event: ${problem}`)
+  }
+
+  async function run(operation: string, body: Readonly<Record<string, unknown>>): Promise<unknown> {
+    if (operation === 'PutEvents') return putEvents(body, buses, deliver)
+    const known = OPERATIONS[operation]
+    if (known === undefined)
+      throw new ServiceError('UnknownOperationException', `the local stack has no EventBridge operation ${operation}`)
+    return known(buses, body)
+  }
+
+  return {
+    async handle(request) {
+      const operation = (request.headers['x-amz-target'] ?? '').replace('AWSEvents.', '')
+      const body = jsonOf(request)
+      if (body === undefined) {
+        return errorAnswer('events', {
+          name: 'SerializationException',
+          status: 400,
+          message: 'The request is not a JSON object.',
+        })
+      }
+      try {
+        return jsonAnswer('events', await run(operation, body))
+      } catch (error) {
+        if (!(error instanceof ServiceError)) throw error
+        return errorAnswer('events', { name: error.name, status: error.status, message: error.message })
+      }
+    },
+    createBus(name, targetQueueArn) {
+      if (!buses.has(name)) OPERATIONS['CreateEventBus']?.(buses, { Name: name })
+      OPERATIONS['PutRule']?.(buses, { EventBusName: name, Name: 'all', EventPattern: '{"source":[{"prefix":""}]}' })
+      OPERATIONS['PutTargets']?.(buses, { EventBusName: name, Rule: 'all', Targets: [{ Id: 'queue', Arn: targetQueueArn }] })
+    },
+    stop: () => Promise.resolve(),
+  }
+}

@@ -1,0 +1,2 @@
+/** An event pattern that EventBridge would not take. */
+export class PatternError extends Error {}

@@ -1,0 +1,79 @@
+import { randomUUID } from 'node:crypto'
+import type { ServiceRequest } from '../service.js'
+import type { EntryCodec } from './entry-codec.js'
+import { errorAnswer, escapeXml, formOf, nameOf, xmlAnswer } from './protocol.js'
+
+const MEMBER = /^PublishBatchRequestEntries\.member\.(\d+)\./
+
+/** One entry of a `PublishBatch` form. */
+export interface SnsBatchEntry {
+  /** Its number in the form's field names. */
+  readonly member: string
+  readonly id: string
+  readonly message: string
+}
+
+/** The entries of a `PublishBatch` request, in the order of their numbers. */
+export function snsBatchOf(request: ServiceRequest): readonly SnsBatchEntry[] {
+  const form = formOf(request)
+  const members = new Set([...form.keys()].flatMap((key) => MEMBER.exec(key)?.[1] ?? []))
+  return [...members]
+    .sort((a, b) => Number(a) - Number(b))
+    .map((member) => {
+      const field = (name: string) => form.get(`PublishBatchRequestEntries.member.${member}.${name}`) ?? ''
+      return { member, id: field('Id'), message: field('Message') }
+    })
+}
+
+/** `PublishBatch`: answers by entry id, in two lists. */
+export const snsBatchEntries: EntryCodec = {
+  batch: true,
+  entries(request) {
+    const resource = nameOf(formOf(request).get('TopicArn'))
+    return snsBatchOf(request).map(({ message }) => ({ resource, text: message }))
+  },
+  without(request, taken) {
+    const gone = new Set(snsBatchOf(request).flatMap(({ member }, index) => (taken.has(index) ? [member] : [])))
+    const form = [...formOf(request)].filter(([key]) => !gone.has(MEMBER.exec(key)?.[1] ?? ''))
+    if (!form.some(([key]) => MEMBER.test(key))) return undefined
+    return { ...request, body: Buffer.from(new URLSearchParams(form).toString()) }
+  },
+  answer(request, rest, decisions) {
+    if (rest !== undefined && rest.status !== 200) return rest
+    const entries = snsBatchOf(request)
+    let successful = ''
+    let failed = ''
+    for (const [index, decision] of decisions) {
+      const id = `<Id>${escapeXml(entries[index]?.id ?? '')}</Id>`
+      if (decision.kind === 'swallow') successful += `<member>${id}<MessageId>${randomUUID()}</MessageId></member>`
+      if (decision.kind === 'error') {
+        failed +=
+          `<member>${id}<Code>${escapeXml(decision.code)}</Code><Message>${escapeXml(decision.message)}</Message>` +
+          `<SenderFault>${decision.senderFault}</SenderFault></member>`
+      }
+    }
+    if (rest === undefined) {
+      return xmlAnswer('PublishBatch', `<Successful>${successful}</Successful><Failed>${failed}</Failed>`)
+    }
+    const body = rest.body
+      .toString()
+      .replace('</Successful>', () => `${successful}</Successful>`)
+      .replace('</Failed>', () => `${failed}</Failed>`)
+    return { ...rest, body }
+  },
+}
+
+/** `Publish`: one message, whose failure is the request's. */
+export const snsSingleEntry: EntryCodec = {
+  batch: false,
+  entries(request) {
+    const form = formOf(request)
+    return [{ resource: nameOf(form.get('TopicArn')), text: form.get('Message') ?? '' }]
+  },
+  without: () => undefined,
+  answer(_request, _rest, decisions) {
+    const decision = decisions.get(0)
+    if (decision?.kind !== 'error') return xmlAnswer('Publish', `<MessageId>${randomUUID()}</MessageId>`)
+    return errorAnswer('sns', { name: decision.code, status: decision.senderFault ? 400 : 500, message: decision.message })
+  },
+}
