@@ -1,6 +1,5 @@
 import { Command, Option } from 'commander'
 import { examples, jsonFlag, type CommandContext } from './command.js'
-import { ConfigurationError } from '../core/errors.js'
 import { integerBetween } from './option.js'
 import { loadLocal } from './load-local.js'
 import { withProgress } from './progress.js'
@@ -10,7 +9,6 @@ import { writeJson, type Terminal } from './terminal.js'
 interface LocalOptions {
   readonly port: number
   readonly relays: number
-  readonly engine: string
   readonly config?: string
   readonly data?: string
   readonly json?: true
@@ -22,7 +20,7 @@ export function localCommand({ terminal }: CommandContext): Command {
     .description('Run a whole local stack: PostgreSQL, RDS Data API, SQS, SNS, EventBridge and relays, until Ctrl-C.')
     .addOption(new Option('--port <number>', '0 picks a free one').argParser(integerBetween(0, 65_535)).default(4566))
     .addOption(new Option('--relays <number>', 'relay processes; 0 starts none').argParser(integerBetween(0, 64)).default(1))
-    .addOption(new Option('--engine <name>', 'database engine').choices(['postgres', 'mysql']).default('postgres'))
+    .addOption(new Option('--engine <name>', 'database engine').choices(['postgres']).default('postgres'))
     .option('--config <file>', 'destinations, routes and settings of the relay, as JSON')
     .option('--data <directory>', 'keep the database here across restarts (default: a temporary directory, removed at exit)')
     .option(...jsonFlag)
@@ -39,8 +37,6 @@ export function localCommand({ terminal }: CommandContext): Command {
 }
 
 async function runLocal(options: LocalOptions, terminal: Terminal): Promise<void> {
-  if (options.engine === 'mysql')
-    throw new ConfigurationError('--engine', '--engine mysql is not supported in this release; use postgres')
   const stop = terminal.stopSignal()
   const { startLocalStack } = await loadLocal(() => import('../local/stack.js'))
   const stack = await withProgress(terminal, 'starting PostgreSQL and the services', () =>

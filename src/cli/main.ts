@@ -11,6 +11,9 @@ import { statusCommand } from './status.js'
 import type { Terminal } from './terminal.js'
 import { packageVersion } from './version.js'
 
+/** Columns, whatever the terminal has: `docs/cli.md` shows the same text. */
+const helpWidth = 100
+
 /** The command line of `outbox`, ready to parse. */
 export function createProgram(context: CommandContext): Command {
   const program = new Command('outbox')
@@ -33,6 +36,8 @@ export function createProgram(context: CommandContext): Command {
     command.exitOverride().configureOutput({
       writeOut: context.terminal.out,
       writeErr: context.terminal.err,
+      getOutHelpWidth: () => helpWidth,
+      getErrHelpWidth: () => helpWidth,
       // one line, and ours: see `runCli`
       outputError: () => undefined,
     })

@@ -26,7 +26,7 @@ describe("a person's mistake", () => {
     [['list', '--limit', '0'], /^outbox: .*It must be an integer from 1 to 500\n$/],
     [['list', '--limit', 'many'], /^outbox: .*'many' is invalid/],
     [['local', '--port', '70000'], /^outbox: .*from 0 to 65535\n$/],
-    [['local', '--engine', 'mysql'], /^outbox: --engine mysql is not supported/],
+    [['local', '--engine', 'mysql'], /^outbox: .*'mysql' is invalid\. Allowed choices are postgres\n$/],
     [['demo', '--orders'], /^outbox: option '--orders <number>' argument missing\n$/],
     [['migrate', '--print', '--installation', 'a'], /^outbox: option '--print' cannot be used with option '--installation/],
   ])('%j is one line on stderr, nothing on stdout, and exit code 2', async (args, line) => {
