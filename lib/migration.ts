@@ -15,6 +15,9 @@ export interface MigrationProps {
  * Runs the migration at each deployment that changes it, and only then lets the other functions change: a failed migration
  * fails the deployment with its reason and leaves the relay that runs as it is. On delete nothing is called, so removing
  * the stack removes no event.
+ *
+ * The trigger comes with a function of the CDK's own. Two of its rights have a `*`: the account's basic execution policy, for
+ * its log, and every version of the one migration function, since it invokes the version that this deployment made.
  */
 export function migrateAtDeploy(scope: Construct, id: string, props: MigrationProps): Trigger {
   return new Trigger(scope, id, {

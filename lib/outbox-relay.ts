@@ -16,7 +16,6 @@ import { handlerEnvironment } from './environment.js'
 import { migrateAtDeploy } from './migration.js'
 import { backlogAgeAlarm, createAlarmTopic } from './monitoring/alarms.js'
 import { outboxMetric } from './monitoring/metrics.js'
-import { acknowledgeFindings } from './acknowledgements.js'
 import { type HandlerName, RelayFunction } from './relay-function.js'
 import { type RelayTuning, resolveTuning } from './relay-tuning.js'
 import { tick } from './schedules.js'
@@ -244,16 +243,17 @@ export class OutboxRelay extends Construct {
     // ---- when they run
 
     const every = tickExpression(profile, period)
+    const monitorSchedule = tick(this, 'MonitorSchedule', {
+      description: `Outbox ${this.installation}: monitor`,
+      expression: every,
+      target: monitor.function,
+    })
     const schedules = [
+      monitorSchedule,
       tick(this, 'RelaySchedule', {
         description: `Outbox ${this.installation}: relay`,
         expression: every,
         target: relay.function,
-      }),
-      tick(this, 'MonitorSchedule', {
-        description: `Outbox ${this.installation}: monitor`,
-        expression: every,
-        target: monitor.function,
       }),
       tick(this, 'CleanupSchedule', {
         description: `Outbox ${this.installation}: cleanup`,
@@ -281,12 +281,13 @@ export class OutboxRelay extends Construct {
       threshold,
       period,
     })
+    // silence is an alarm: it must not begin while a first deployment waits for its cluster
+    this.backlogAgeAlarm.node.addDependency(monitorSchedule)
 
     this.relayFunction = relay.function
     this.cleanupFunction = cleanup.function
     this.monitorFunction = monitor.function
     this.migrateFunction = migrate.function
-    acknowledgeFindings(this)
   }
 
   /**

@@ -1,4 +1,5 @@
-import { Duration } from 'aws-cdk-lib'
+import { Duration, Stack } from 'aws-cdk-lib'
+import { PolicyDocument, PolicyStatement, Role, ServicePrincipal } from 'aws-cdk-lib/aws-iam'
 import type { IFunction } from 'aws-cdk-lib/aws-lambda'
 import { Schedule, type ScheduleExpression, TimeWindow } from 'aws-cdk-lib/aws-scheduler'
 import { LambdaInvoke } from 'aws-cdk-lib/aws-scheduler-targets'
@@ -15,10 +16,26 @@ export interface TickProps {
  * outage and send them all when it is over.
  */
 export function tick(scope: Construct, id: string, props: TickProps): Schedule {
+  const { functionArn } = props.target
+  // the target's own role would also reach every version and alias
+  const role = new Role(scope, `${id}Role`, {
+    assumedBy: new ServicePrincipal('scheduler.amazonaws.com', {
+      conditions: { StringEquals: { 'aws:SourceAccount': Stack.of(scope).account } },
+    }),
+    inlinePolicies: {
+      Invoke: new PolicyDocument({
+        statements: [new PolicyStatement({ actions: ['lambda:InvokeFunction'], resources: [functionArn] })],
+      }),
+    },
+  })
   return new Schedule(scope, id, {
     description: props.description,
     schedule: props.expression,
     timeWindow: TimeWindow.off(),
-    target: new LambdaInvoke(props.target, { retryAttempts: 0, maxEventAge: Duration.minutes(1) }),
+    target: new LambdaInvoke(props.target, {
+      role: role.withoutPolicyUpdates(),
+      retryAttempts: 0,
+      maxEventAge: Duration.minutes(1),
+    }),
   })
 }

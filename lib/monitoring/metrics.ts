@@ -1,6 +1,6 @@
 import { Metric, type MetricOptions } from 'aws-cdk-lib/aws-cloudwatch'
 import type { MetricName } from '../../src/core/ports.js'
-import { metricCatalogue, metricNamespace } from '../../src/telemetry/metrics.js'
+import { metricNamespace } from '../../src/telemetry/metrics.js'
 
 /** A metric of the catalogue, as an installation's handlers emit it. */
 export function outboxMetric(name: MetricName, installation: string, options: MetricOptions = {}): Metric {
@@ -8,7 +8,6 @@ export function outboxMetric(name: MetricName, installation: string, options: Me
     namespace: metricNamespace,
     metricName: name,
     dimensionsMap: { service: installation },
-    label: metricCatalogue[name].meaning,
     ...options,
   })
 }

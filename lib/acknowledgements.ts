@@ -1,3 +1,0 @@
-import type { Construct } from 'constructs'
-
-export function acknowledgeFindings(_scope: Construct): void {}
