@@ -23,6 +23,7 @@ interface CallPolicy {
 export interface Connection {
   readonly client: RDSDataClient
   readonly clock: Clock
+  readonly random: Random
   readonly arns: { readonly resourceArn: string; readonly secretArn: string }
   readonly database: string
   send<Answer>(call: (abortSignal: AbortSignal) => Promise<Answer>, policy: CallPolicy): Promise<Sent<Answer>>
@@ -61,5 +62,5 @@ export function connect(
     return { rows: decodeRows(sent.answer), updatedRows: sent.answer.numberOfRecordsUpdated ?? 0, repeated: sent.repeated }
   }
 
-  return { client, clock, arns, database, send, execute }
+  return { client, clock, random, arns, database, send, execute }
 }

@@ -6,6 +6,7 @@ import { createRdsDataClient } from './client.js'
 import { anyTransient, connect, untouched } from './connection.js'
 import { systemClock, systemRandom } from './system-clock.js'
 import { joinTransaction, type DataApiTransaction } from './transaction.js'
+import { runUnitOfWork, type UnitOfWorkOptions } from './unit-of-work.js'
 
 export interface DataApiDatabaseOptions {
   /** Made by `createRdsDataClient()`, which is also the default. A client whose SDK retries by itself is refused. */
@@ -28,6 +29,16 @@ export interface DataApiDatabase extends SqlDatabase {
   begin(options?: SqlCallOptions): Promise<DataApiTransaction>
   /** A transaction that another client began on the same cluster with `BeginTransaction`. */
   joinTransaction(transactionId: string): DataApiTransaction
+  /**
+   * Begins, runs `work`, commits; rolls back if `work` throws. Resolves only when the commit is certain: a commit whose
+   * reply was lost is looked up with `proof`.
+   *
+   * A transaction that was lost for no reason of its own (deadlock, serialization failure, lock timeout, connection) is
+   * begun again, and `work` with it, so `work` must do nothing that a rollback does not undo.
+   *
+   * Throws what `work` threw, or `SqlError`: of kind `ambiguous` only if nothing can tell whether the commit happened.
+   */
+  transaction<Value>(work: (tx: DataApiTransaction) => Promise<Value>, options?: UnitOfWorkOptions): Promise<Value>
 }
 
 /**
@@ -52,7 +63,7 @@ export function createDataApiDatabase(options: DataApiDatabaseOptions): DataApiD
     },
   )
 
-  return {
+  const it: DataApiDatabase = {
     execute: (statement, callOptions) =>
       connection.execute(statement, { again: statement.repeatable ? anyTransient : untouched, deadline: callOptions?.deadline }),
 
@@ -70,5 +81,8 @@ export function createDataApiDatabase(options: DataApiDatabaseOptions): DataApiD
     },
 
     joinTransaction: (transactionId) => joinTransaction(connection, transactionId),
+
+    transaction: (work, workOptions) => runUnitOfWork(it, connection, work, workOptions),
   }
+  return it
 }

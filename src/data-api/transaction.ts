@@ -19,6 +19,8 @@ export type TransactionEnd = 'rolled-back' | 'gone' | 'unknown'
 export interface DataApiTransaction extends SqlTransaction {
   /** The service's id, for calls of another client. */
   readonly transactionId: string
+  /** The failure after which nothing of it can be saved, if there was one. */
+  lostBy(): SqlError | undefined
   /** Rolls back unless it is over, and says what became of it. Never throws. */
   end(): Promise<TransactionEnd>
 }
@@ -62,6 +64,8 @@ export function joinTransaction(connection: Connection, transactionId: string): 
 
   return {
     transactionId,
+
+    lostBy: () => lost,
 
     execute: (statement, options) =>
       inTurn(async () => {
@@ -114,6 +118,6 @@ function lostBy(error: SqlError, what: string): SqlError {
   return new SqlError('transaction-lost', `${what}: ${error.message}`, {
     errorName: error.errorName,
     sqlState: error.sqlState,
-    cause: error.cause,
+    cause: error,
   })
 }

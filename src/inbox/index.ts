@@ -1,0 +1,6 @@
+export { createRdsDataClient, type RdsDataClientOptions } from '../data-api/client.js'
+export { createDataApiDatabase, type DataApiDatabase, type DataApiDatabaseOptions } from '../data-api/database.js'
+export { ConfigurationError, InvalidEventError, OutboxError, SqlError, type SqlFailureKind } from '../core/errors.js'
+export type { SqlParameter, SqlResult, SqlRow, SqlStatement, SqlValue } from '../core/ports.js'
+export { handleOnce, type Handled, type InboxOptions, type InboxTransaction } from './handle-once.js'
+export { createInbox, type Inbox } from './inbox.js'
