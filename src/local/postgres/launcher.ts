@@ -6,6 +6,7 @@ import { join, resolve } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import { OutboxError } from '../../core/errors.js'
+import { loadPg } from '../pg.js'
 import { isOpenToOthers, locateBinaries, type PostgresBinaries } from './binaries.js'
 import { childrenOf, isAlive } from './children.js'
 import { startWatchdog } from './watchdog.js'
@@ -221,7 +222,7 @@ async function freePort(): Promise<number> {
 }
 
 async function untilReady(port: number, isDown: () => boolean): Promise<void> {
-  const { Client } = await import('pg').then((module) => module.default)
+  const { Client } = await loadPg()
   const giveUpAt = performance.now() + START_TIMEOUT_MS
   for (;;) {
     const client = new Client({ host: '127.0.0.1', port, user: 'postgres', database: 'postgres', ssl: false })

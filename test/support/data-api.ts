@@ -1,0 +1,157 @@
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { setTimeout as delay } from 'node:timers/promises'
+import { afterAll } from 'vitest'
+import { createDataApi, type DataApi, type DataApiOptions } from '../../src/local/data-api/data-api.js'
+import { freshDatabase, type FreshDatabase } from './postgres.js'
+
+export type DataApiOperation = 'Execute' | 'BatchExecute' | 'BeginTransaction' | 'CommitTransaction' | 'RollbackTransaction'
+
+export type InjectedFault =
+  /** The call is refused without effect. */
+  | { readonly kind: 'error'; readonly name: string; readonly status?: number; readonly message?: string }
+  /** The call has its effect, and the connection is cut instead of an answer. */
+  | { readonly kind: 'drop-reply' }
+  /** The connection is cut, without effect. */
+  | { readonly kind: 'reset' }
+  /** The call is held back before it has its effect. */
+  | { readonly kind: 'latency'; readonly ms: number }
+
+export interface FaultRule {
+  readonly operation?: DataApiOperation
+  /** Found in the request's SQL. */
+  readonly match?: string | RegExp
+  /** Default 1. */
+  readonly times?: number
+  readonly fault: InjectedFault
+}
+
+export interface RecordedRequest {
+  readonly operation: DataApiOperation
+  readonly sql: string | undefined
+  /** The body as the client sent it. */
+  readonly body: Readonly<Record<string, unknown>>
+}
+
+export interface TestDataApi {
+  /** `http://127.0.0.1:<port>` */
+  readonly endpoint: string
+  readonly resourceArn: string
+  /** Logs in as `postgres`. */
+  readonly secretArn: string
+  readonly database: string
+  /** Superuser's connection string of the same database. */
+  readonly pgUrl: string
+  /** The same database by plain SQL. */
+  readonly db: FreshDatabase
+  readonly dataApi: DataApi
+  /** For `new RDSDataClient(...)`: endpoint, region, any credentials. */
+  readonly clientConfig: {
+    readonly endpoint: string
+    readonly region: string
+    readonly credentials: { readonly accessKeyId: string; readonly secretAccessKey: string }
+  }
+  /** Every request that came in, oldest first; faulty ones too. Empty it with `requests.length = 0`. */
+  readonly requests: RecordedRequest[]
+  /** The ARN of a secret that logs in as this role, which the test has made (`CREATE ROLE ... LOGIN`). */
+  secretFor(user: string): string
+  /** The first rule that applies to a request is used up by it. */
+  inject(rule: FaultRule): void
+  clearFaults(): void
+  /** Called by itself after the file's last test. */
+  stop(): Promise<void>
+}
+
+/** A Data API server with a fresh database, for one test file: call it at top level or in `beforeAll`. */
+export async function startTestDataApi(
+  options: Pick<DataApiOptions, 'limits' | 'oversizeAutocommit'> = {},
+): Promise<TestDataApi> {
+  const db = await freshDatabase('data_api')
+  const resourceArn = 'arn:aws:rds:us-east-1:000000000000:cluster:test'
+  const secretArn = 'arn:aws:secretsmanager:us-east-1:000000000000:secret:postgres-AbCdEf'
+  const secrets: Record<string, { user: string }> = { [secretArn]: { user: 'postgres' } }
+  const { hostname, port } = new URL(db.url())
+  const dataApi = createDataApi({ server: { host: hostname, port: Number(port) }, resourceArn, secrets, ...options })
+  const requests: RecordedRequest[] = []
+  const faults: { readonly rule: FaultRule; left: number }[] = []
+
+  const takeFault = ({ operation, sql = '' }: RecordedRequest): InjectedFault | undefined => {
+    const found = faults.find(
+      ({ rule, left }) =>
+        left > 0 &&
+        (rule.operation === undefined || rule.operation === operation) &&
+        (rule.match === undefined || (typeof rule.match === 'string' ? sql.includes(rule.match) : rule.match.test(sql))),
+    )
+    if (found !== undefined) found.left--
+    return found?.rule.fault
+  }
+
+  const serve = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
+    const body = Buffer.concat(await request.toArray())
+    const path = request.url ?? ''
+    const recorded = record(path, body)
+    requests.push(recorded)
+    const fault = takeFault(recorded)
+    if (fault?.kind === 'reset') return void request.socket.destroy()
+    if (fault?.kind === 'latency') await delay(fault.ms)
+    if (fault?.kind === 'error') {
+      response.writeHead(fault.status ?? 400, { 'content-type': 'application/json', 'x-amzn-errortype': fault.name })
+      response.end(JSON.stringify({ message: fault.message ?? fault.name }))
+      return
+    }
+    const headers = Object.fromEntries(Object.entries(request.headers).map(([name, value]) => [name, String(value)]))
+    const answer = await dataApi.handle({ method: request.method ?? '', path, headers, body })
+    if (fault?.kind === 'drop-reply') return void request.socket.destroy()
+    response.writeHead(answer.status, answer.headers)
+    response.end(answer.body)
+  }
+
+  const server = createServer((request, response) => {
+    serve(request, response).catch(() => request.socket.destroy())
+  })
+  await new Promise<void>((done) => server.listen(0, '127.0.0.1', done))
+  const endpoint = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  let stopped: Promise<void> | undefined
+  const stop = async () => {
+    const closed = new Promise((done) => server.close(done))
+    server.closeAllConnections()
+    await closed
+    await dataApi.stop()
+    await db.drop()
+  }
+  const it: TestDataApi = {
+    endpoint,
+    resourceArn,
+    secretArn,
+    database: db.name,
+    pgUrl: db.url(),
+    db,
+    dataApi,
+    clientConfig: { endpoint, region: 'us-east-1', credentials: { accessKeyId: 'test', secretAccessKey: 'test' } },
+    requests,
+    secretFor: (user) => {
+      const arn = `arn:aws:secretsmanager:us-east-1:000000000000:secret:${user}-AbCdEf`
+      secrets[arn] = { user }
+      return arn
+    },
+    inject: (rule) => {
+      faults.push({ rule, left: rule.times ?? 1 })
+    },
+    clearFaults: () => {
+      faults.length = 0
+    },
+    stop: () => (stopped ??= stop()),
+  }
+  afterAll(() => it.stop())
+  return it
+}
+
+function record(path: string, bytes: Buffer): RecordedRequest {
+  const operation = path.slice(1).split('?')[0] as DataApiOperation
+  try {
+    const body = JSON.parse(bytes.toString('utf8')) as Record<string, unknown>
+    return { operation, sql: typeof body['sql'] === 'string' ? body['sql'] : undefined, body }
+  } catch {
+    return { operation, sql: undefined, body: {} }
+  }
+}
