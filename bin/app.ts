@@ -19,10 +19,12 @@ function readConfig(context: unknown): unknown {
 }
 
 try {
-  const app = new App()
+  // not at exit: what was refused must not be synthesised all the same
+  const app = new App({ autoSynth: false })
   const config = parseStackConfig(readConfig(app.node.tryGetContext('config')))
   // a stack's name takes neither "_" nor a leading digit
   new OutboxRelayStack(app, `outbox-relay-${config.installation.replaceAll('_', '-')}`, { config })
+  app.synth()
 } catch (error) {
   // a mistake in the configuration is the user's: one line; anything else is ours: everything there is to know
   if (!(error instanceof ConfigurationError)) throw error

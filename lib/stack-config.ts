@@ -80,7 +80,7 @@ export const stackConfigSchema = z.strictObject({
   profile: z.enum(['continuous', 'drain']).optional(),
   tickMinutes: z.number().int().min(1).max(60).optional(),
   retentionDays: days.optional(),
-  failedRetentionDays: days.optional(),
+  failedRetentionDays: days.min(1).optional(),
   logRetentionDays: logRetentionDays.optional(),
   relayMemoryMiB: z.number().int().min(128).max(10_240).optional(),
   relay: z.partialRecord(z.enum(tuningNames), z.number()).optional(),

@@ -1,4 +1,4 @@
-import { Aws, type Duration, RemovalPolicy, Stack } from 'aws-cdk-lib'
+import { type Duration, RemovalPolicy, Stack } from 'aws-cdk-lib'
 import { Alarm, ComparisonOperator, Stats, TreatMissingData } from 'aws-cdk-lib/aws-cloudwatch'
 import { SnsAction } from 'aws-cdk-lib/aws-cloudwatch-actions'
 import { PolicyStatement, ServicePrincipal } from 'aws-cdk-lib/aws-iam'
@@ -14,7 +14,7 @@ import { outboxMetric } from './metrics.js'
  */
 export function createAlarmTopic(scope: Construct, id: string, options: { readonly email?: string | undefined }): Topic {
   const ofThisAccount = {
-    StringEquals: { 'aws:SourceAccount': Aws.ACCOUNT_ID },
+    StringEquals: { 'aws:SourceAccount': Stack.of(scope).account },
     ArnLike: { 'aws:SourceArn': Stack.of(scope).formatArn({ service: 'cloudwatch', resource: 'alarm:*' }) },
   }
   const cloudWatch = new ServicePrincipal('cloudwatch.amazonaws.com')
