@@ -1,0 +1,84 @@
+import { readFileSync } from 'node:fs'
+import { describe, expect, it } from 'vitest'
+import type { Publisher } from '../../src/core/ports.js'
+import { MAX_BYTES as EVENTBRIDGE_BYTES, MAX_ENTRIES as EVENTBRIDGE_ENTRIES } from '../../src/publishers/eventbridge/limits.js'
+import { createEventBridgePublisher } from '../../src/publishers/eventbridge/publisher.js'
+import { MAX_BYTES as SQS_BYTES, MAX_ENTRIES as SQS_ENTRIES } from '../../src/publishers/sqs/limits.js'
+import { createSqsPublisher } from '../../src/publishers/sqs/publisher.js'
+import { outboundEvent } from '../support/outbound-event.js'
+
+const document = readFileSync(new URL('../../docs/messages.md', import.meta.url), 'utf8')
+
+/** The JSON below `<!-- example: NAME -->`, as it stands there. */
+function example(name: string): string {
+  const block = new RegExp(`^<!-- example: ${name} -->\\n\`\`\`json\\n([^]*?)\\n\`\`\`$`, 'm').exec(document)?.[1]
+  if (block === undefined) throw new Error(`docs/messages.md has no example "${name}"`)
+  return block
+}
+
+/** The row that the document inserts. */
+const event = outboundEvent({
+  aggregateId: 'order-42',
+  orderingKey: 'customer-7',
+  headers: '{"traceparent": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", "Tenant-Id": "t1"}',
+})
+
+const unused = { send: () => Promise.reject(new Error('nothing is sent')) }
+const queueUrl = 'https://sqs.us-east-1.amazonaws.com/123456789012/orders'
+
+function encode<Entry>(publisher: Publisher<Entry>): Entry {
+  const preparation = publisher.prepare(event)
+  if (!preparation.ok) throw new Error(preparation.reason)
+  return preparation.message.entry
+}
+const sqs = (format: 'cloudevents' | 'raw', url = queueUrl) =>
+  encode(createSqsPublisher({ client: unused, destination: { type: 'sqs', queueUrl: url, format }, source: 'orders' }))
+const eventBridge = (format: 'cloudevents' | 'raw') =>
+  encode(
+    createEventBridgePublisher({
+      client: unused,
+      destination: { type: 'eventbridge', eventBusName: 'bus', format },
+      source: 'orders',
+    }),
+  )
+
+describe('docs/messages.md', () => {
+  it('inserts the row that its examples show', () => {
+    for (const text of [event.id, event.eventType, event.payload, event.aggregateId!, event.orderingKey!, event.headers!]) {
+      expect(document).toContain(`'${text}'`)
+    }
+  })
+
+  it('shows the text of a message exactly', () => {
+    expect(example('cloudevents')).toBe(sqs('cloudevents').MessageBody)
+    expect(example('raw')).toBe(sqs('raw').MessageBody)
+  })
+
+  it('shows the attributes of an SQS message in both formats', () => {
+    expect(JSON.parse(example('sqs attributes'))).toEqual(sqs('cloudevents').MessageAttributes)
+    expect(sqs('raw').MessageAttributes).toEqual(sqs('cloudevents').MessageAttributes)
+  })
+
+  it('shows what a FIFO queue gets besides', () => {
+    const { MessageGroupId, MessageDeduplicationId } = sqs('cloudevents', `${queueUrl}.fifo`)
+    expect(JSON.parse(example('sqs fifo'))).toEqual({ MessageGroupId, MessageDeduplicationId })
+  })
+
+  it.each(['cloudevents', 'raw'] as const)("shows what a rule's target gets of an EventBridge entry (%s)", (format) => {
+    const entry = eventBridge(format)
+    const text = example(`eventbridge ${format}`)
+    expect(text).toContain(`"detail": ${entry.Detail!}\n`)
+    expect(JSON.parse(text)).toMatchObject({
+      source: entry.Source,
+      'detail-type': entry.DetailType,
+      resources: entry.Resources ?? [],
+      time: entry.Time!.toISOString().replace('.123', ''),
+    })
+  })
+
+  it('gives the limits that the code keeps', () => {
+    const number = (value: number) => value.toLocaleString('en-US')
+    expect(document).toContain(`| entries of a request | ${SQS_ENTRIES} | ${EVENTBRIDGE_ENTRIES} |`)
+    expect(document).toContain(`| bytes of a message, and of a request | ${number(SQS_BYTES)} | ${number(EVENTBRIDGE_BYTES)} |`)
+  })
+})
