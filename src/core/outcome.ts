@@ -33,6 +33,7 @@ export type Outcome =
   | { readonly kind: 'published'; readonly destination: string; readonly messageId: string }
   | {
       readonly kind: 'retry'
+      /** Whole milliseconds. */
       readonly delayMs: number
       readonly charge: boolean
       readonly destination: string | null

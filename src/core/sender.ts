@@ -59,7 +59,7 @@ export class Sender {
     const pauseMs = this.#pausedUntilMs - clock.nowMs()
     if (pauseMs > 0) {
       const { code, reason } = this.#lastFault ?? { code: 'DestinationFault', reason: 'nothing was accepted' }
-      return { delayMs: pauseMs + retryDelayMs(1, policy, random), code, reason }
+      return { delayMs: Math.ceil(pauseMs) + retryDelayMs(1, policy, random), code, reason }
     }
     if (this.#oldestOutMs() <= SLOW_AFTER_MS) return null
     const delayMs = SLOW_AFTER_MS + retryDelayMs(1, { baseMs: 2 * SLOW_AFTER_MS, capMs: UNCHARGED_CAP_MS }, random)

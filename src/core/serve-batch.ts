@@ -118,7 +118,7 @@ export class BatchServer {
   }
 
   async #claim(inFlight: readonly string[] | null): Promise<ClaimAnswer> {
-    const { store, settings, claimSize, owner, deadline, totals, telemetry } = this.context
+    const { store, settings, claimSize, owner, hardDeadline, totals, telemetry } = this.context
     totals.claims += 1
     try {
       const answer = await store.claim(
@@ -132,7 +132,7 @@ export class BatchServer {
           leaseSeconds: settings.leaseSeconds,
           inFlight,
         },
-        { deadline },
+        { deadline: earlier(this.#lease, hardDeadline) },
       )
       claimSize.wasFine()
       totals.claimed += answer.events.length
