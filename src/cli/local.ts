@@ -43,6 +43,7 @@ async function runLocal(options: LocalOptions, terminal: Terminal): Promise<void
     startLocalStack({
       port: options.port,
       relays: options.relays,
+      log: (line) => terminal.err(`${line}\n`),
       ...(options.config === undefined ? {} : { configFile: options.config }),
       ...(options.data === undefined ? {} : { dataDirectory: options.data }),
     }),

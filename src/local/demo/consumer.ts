@@ -63,7 +63,7 @@ export function startConsumer(options: ConsumerOptions): Consumer {
     try {
       for (const message of messages) {
         lastDeliveryMs = performance.now()
-        const event = JSON.parse(message.Body ?? '') as { readonly id: string; readonly data: ShippedOrder }
+        const event = eventOf(message)
         if ((await ship(event.id, event.data)) === 'handled-before') duplicates++
         done.push(message)
       }
@@ -115,4 +115,15 @@ export function startConsumer(options: ConsumerOptions): Consumer {
       await Promise.all(loops)
     },
   }
+}
+
+interface ReceivedEvent {
+  readonly id: string
+  readonly data: ShippedOrder
+}
+
+/** The CloudEvents object: the body itself, or the `detail` of what a rule of the bus puts into its target queue. */
+function eventOf(message: Message): ReceivedEvent {
+  const body = JSON.parse(message.Body ?? '') as ReceivedEvent | { readonly detail: ReceivedEvent }
+  return 'detail' in body ? body.detail : body
 }
