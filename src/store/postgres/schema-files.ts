@@ -36,7 +36,7 @@ export function readInbox(): SchemaFile {
 export function createRecord(schema: string): string {
   return `CREATE TABLE IF NOT EXISTS ${quotedSchema(schema)}.outbox_migration (
   name       text        NOT NULL PRIMARY KEY,
-  version    integer     UNIQUE,
+  version    integer, -- not unique: a second index would fail two migrators at one file, in place of making one wait
   checksum   text        NOT NULL,
   applied_at timestamptz NOT NULL DEFAULT now()
 )`
