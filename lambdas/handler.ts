@@ -29,6 +29,8 @@ export interface Invocation<S extends Settings> {
 export interface HandlerDefinition<S extends Settings, Result> {
   readonly name: 'relay' | 'cleanup' | 'monitor' | 'migrate'
   readonly settings: S
+  /** Throws ConfigurationError for settings that do not fit together. */
+  readonly check?: (settings: SettingValues<S>) => void
   /** Whether to refuse to run on a schema that is missing, too new, or another installation's. */
   readonly schema: 'checked' | 'made'
   run(invocation: Invocation<S>): Promise<Result>
@@ -45,6 +47,7 @@ export function createHandler<S extends Settings & typeof databaseSettings, Resu
 ): (event: unknown, context: Context) => Promise<Result> {
   const wire = lazily(() => {
     const settings = parseSettings(definition.settings, process.env)
+    definition.check?.(settings)
     const { resourceArn, secretArn, database: name, schema, installation } = parseSettings(databaseSettings, process.env)
     const database = createDataApiDatabase({ resourceArn, secretArn, database: name })
     const telemetry = createPowertoolsTelemetry({ installation, handler: definition.name })

@@ -1,3 +1,4 @@
+import { checkRelaySettings } from '../../src/config/relay-checks.js'
 import { relaySettings } from '../../src/config/settings.js'
 import type { Destinations } from '../../src/core/destination.js'
 import { deadlineAfter, earlier } from '../../src/core/deadline.js'
@@ -18,6 +19,7 @@ const SETTLE_MS = 5_000
 export const handler = createHandler({
   name: 'relay',
   settings: relaySettings,
+  check: checkRelaySettings,
   schema: 'checked',
   async run({ settings, store, telemetry, requestId, deadline: hardDeadline }) {
     const { destinations, routes, defaultDestination, passSeconds, requestTimeoutMs } = settings
