@@ -1,13 +1,14 @@
 import type { LocalService, ServiceRequest, ServiceResponse } from '../service.js'
 import { columnMetadata } from './column-metadata.js'
 import { createConnections, type Connection, type Connections, type DatabaseLogin, type DatabaseServer } from './connections.js'
+import { statementFault } from './database-error.js'
 import { answer, answerFault, DataApiFault } from './fault.js'
 import { DATA_API_LIMITS, type DataApiLimits } from './limits.js'
 import { bindParameters, parseBody, type BoundStatement } from './parameters.js'
 import { isPath, parseRequest, type BatchRequest, type ExecuteRequest, type Path, type Request } from './request.js'
 import { checkResult, encodeRecords, formatRecords } from './result.js'
 import { parseSqlText } from './sql-text.js'
-import { startStatement, type Running, type StatementResult, type StatementTimeout } from './statement.js'
+import { running, startStatement, type Running, type StatementResult, type StatementTimeout } from './statement.js'
 import { createTransactions, type OpenTransaction } from './transactions.js'
 
 export interface DataApiOptions {
@@ -204,34 +205,25 @@ function startBatch(
     }
     return JSON.stringify({ updateResults: sets.map(() => ({ generatedFields: [] })) })
   }
-  const answer = runAll()
-  return {
-    answer,
-    done: answer.then(
-      () => undefined,
-      (error: unknown) => error,
-    ),
-  }
+  return running(runAll())
 }
 
 /** Rolls an autocommit call back if anything goes wrong, also after the statement itself has succeeded. */
 function atomic<T>(connection: Connection, start: () => Running<T>): Running<T> {
+  const control = async (sql: string) => {
+    await connection.client.query(sql).catch((error: unknown) => {
+      throw statementFault(error, false)
+    })
+  }
   const runAll = async () => {
-    await connection.client.query('BEGIN')
+    await control('BEGIN')
     const { answer, done } = start()
     const [outcome] = await Promise.allSettled([answer, done])
-    await connection.client.query(outcome.status === 'fulfilled' ? 'COMMIT' : 'ROLLBACK')
+    await control(outcome.status === 'fulfilled' ? 'COMMIT' : 'ROLLBACK')
     if (outcome.status === 'rejected') throw outcome.reason
     return outcome.value
   }
-  const answer = runAll()
-  return {
-    answer,
-    done: answer.then(
-      () => undefined,
-      (error: unknown) => error,
-    ),
-  }
+  return running(runAll())
 }
 
 function answerError(error: unknown): ServiceResponse {

@@ -58,18 +58,22 @@ export function startStatement<T>(
     }
   }
   const complete = query().then(async (result) => finish(await describe(connection, result)))
+  // a cancel that is still on its way must not hit the connection's next statement
+  const { answer, done } = running(complete, () => cancelled)
+  return { answer: Promise.race([answer, patience]), done }
+}
+
+/** A call that is answered when all is done, the clean-up included. */
+export function running<T>(complete: Promise<T>, cleanUp?: () => Promise<void> | undefined): Running<T> {
   const outcome = complete.then(
     () => undefined,
     (error: unknown) => error,
   )
-  return {
-    answer: Promise.race([complete, patience]),
-    // a cancel that is still on its way must not hit the connection's next statement
-    done: outcome.then(async (error) => {
-      await cancelled
-      return error
-    }),
-  }
+  const done = outcome.then(async (error) => {
+    await cleanUp?.()
+    return error
+  })
+  return { answer: done.then(() => complete), done }
 }
 
 const CHANGES_ROWS = new Set(['INSERT', 'UPDATE', 'DELETE', 'MERGE'])

@@ -100,15 +100,12 @@ export function createTransactions(idleMs: number): Transactions {
     run: async (call, start) => {
       const transaction = find(call)
       const { answer, done } = start(transaction.connection, transaction.database)
-      const settled = done.then((error) => {
+      void done.then((error) => {
         if (error === undefined) rest(transaction)
         else lose(transaction, endingOf(error))
       })
-      const result = await Promise.allSettled([answer]).then(([it]) => it)
       // after a timeout that lets the statement continue, the transaction stays busy with it
-      if (result.status === 'fulfilled' || !isTimeout(result.reason)) await settled
-      if (result.status === 'rejected') throw result.reason
-      return result.value
+      return answer
     },
     finish: async (call, how) => {
       const transaction = find(call)
@@ -127,10 +124,6 @@ export function createTransactions(idleMs: number): Transactions {
 
 function endingOf(error: unknown): Ending {
   return error instanceof DataApiFault && error.fault === 'UnsupportedResultException' ? 'terminated' : 'aborted'
-}
-
-function isTimeout(error: unknown): boolean {
-  return error instanceof DataApiFault && error.fault === 'StatementTimeoutException'
 }
 
 /** As long and as rich in `+`, `/` and `=` as the service's. */
