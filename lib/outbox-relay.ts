@@ -209,8 +209,8 @@ export class OutboxRelay extends Construct {
         profile,
         ...tuning,
       }),
-      // the pass ends itself; 15 s are for the last requests and settlements
-      timeout: Duration.seconds(tuning.passSeconds + 15),
+      // the pass ends itself; then the last requests come back (5 s by default), and 10 s are for settling and margins
+      timeout: Duration.seconds(tuning.passSeconds + Math.ceil(tuning.requestTimeoutMs / 1000) + 10),
       memory: props.relayMemory ?? Size.mebibytes(512),
       statements: [
         ...databaseRights(props.cluster, ['rds-data:ExecuteStatement']),

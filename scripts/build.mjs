@@ -58,12 +58,28 @@ async function bundleFile(source, file, log, external = []) {
     sourcesContent: false,
     legalComments: 'none',
     banner: { js: requireBanner },
+    plugins: [withoutLocales],
     metafile: true,
     write: false,
     logLevel: 'silent',
   })
   await Promise.all(result.outputFiles.map((output) => replaceFile(path.relative(root, output.path), output.contents)))
-  return { file, bytes: result.metafile.outputs[file].bytes, inputs: Object.keys(result.metafile.inputs) }
+  return {
+    file,
+    bytes: result.metafile.outputs[file].bytes,
+    inputs: Object.keys(result.metafile.inputs).filter((input) => !input.startsWith('nothing:')),
+  }
+}
+
+/** zod brings its messages in 50 languages (250 kB); it uses the English ones, which it imports by themselves. */
+const withoutLocales = {
+  name: 'without-locales',
+  setup({ onResolve, onLoad }) {
+    onResolve({ filter: /\/locales\/index\.js$/ }, ({ importer }) =>
+      /[\\/]node_modules[\\/]zod[\\/]/.test(importer) ? { path: 'locales', namespace: 'nothing' } : undefined,
+    )
+    onLoad({ filter: /.*/, namespace: 'nothing' }, () => ({ contents: '' }))
+  },
 }
 
 /** No type is checked here (`npm run types` does); imports already end in `.js`, so each file stands as it is. */
