@@ -55,7 +55,7 @@ function table(settings: Settings): readonly string[] {
 function defaultOf({ default: value }: Setting<unknown>): string {
   if (value === undefined) return 'required'
   if (value === null) return 'none'
-  return `\`${typeof value === 'object' ? JSON.stringify(value) : String(value)}\``
+  return `\`${typeof value === 'string' ? value : JSON.stringify(value)}\``
 }
 
 /** The catalogue says a number's range only in its parser: it is found there by asking. */
