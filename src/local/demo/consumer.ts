@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from 'node:timers/promises'
 import {
   DeleteMessageBatchCommand,
   GetQueueAttributesCommand,
@@ -6,6 +5,7 @@ import {
   type Message,
   type SQSClient,
 } from '@aws-sdk/client-sqs'
+import { pause } from './pause.js'
 
 /** An order as its event carries it. */
 export interface ShippedOrder {
@@ -15,8 +15,14 @@ export interface ShippedOrder {
   readonly customerOrder: number | null
 }
 
-/** Gives an order its effect, once; answers whether this delivery was the one that did. */
-export type Ship = (eventId: string, order: ShippedOrder) => Promise<'handled' | 'handled-before'>
+/** The CloudEvents object, as far as the consumer reads it. */
+export interface ReceivedEvent {
+  readonly id: string
+  readonly data: ShippedOrder
+}
+
+/** Gives all these orders their effect, in this order, or none of them; answers how many had it before. */
+export type Ship = (events: readonly ReceivedEvent[]) => Promise<number>
 
 export interface ConsumerOptions {
   readonly sqs: SQSClient
@@ -38,14 +44,17 @@ export interface Consumer {
   readonly stop: () => Promise<void>
 }
 
+const batchSize = 10
 /** Longer than ten shipments take; what a receiver could not ship comes back after it. */
 const visibilitySeconds = 20
 const waitSeconds = 1
+/** After a batch that was not full: the next one may be. */
+const lingerMs = 100
 /** After a refused request. */
-const pauseMs = 250
+const refusedMs = 250
 
 /**
- * Starts receivers that ship what arrives, one message after the other, and delete what was shipped.
+ * Starts receivers that ship what arrives, a batch in one transaction, and delete what was shipped.
  *
  * @example
  * const consumer = startConsumer({ sqs, queueUrls: [url], receivers: 2, ship, log })
@@ -54,45 +63,36 @@ const pauseMs = 250
 export function startConsumer(options: ConsumerOptions): Consumer {
   const { sqs, queueUrls, receivers, ship, log } = options
   const stopping = new AbortController()
+  const { signal } = stopping
   let duplicates = 0
   let lastDeliveryMs = performance.now()
 
-  /** Answers those that are done. The first one that fails ends it: a later one of its group must not overtake it. */
-  const handle = async (messages: readonly Message[]): Promise<Message[]> => {
-    const done: Message[] = []
-    try {
-      for (const message of messages) {
-        lastDeliveryMs = performance.now()
-        const event = eventOf(message)
-        if ((await ship(event.id, event.data)) === 'handled-before') duplicates++
-        done.push(message)
-      }
-    } catch (error) {
-      log(`consumer: not shipped: ${error instanceof Error ? error.message : String(error)}`)
-    }
-    return done
+  const receiveOnce = async (queueUrl: string): Promise<void> => {
+    const { Messages: messages = [] } = await sqs.send(
+      new ReceiveMessageCommand({
+        QueueUrl: queueUrl,
+        MaxNumberOfMessages: batchSize,
+        WaitTimeSeconds: waitSeconds,
+        VisibilityTimeout: visibilitySeconds,
+      }),
+      { abortSignal: signal },
+    )
+    if (messages.length === 0) return
+    lastDeliveryMs = performance.now()
+    duplicates += await ship(messages.map(eventOf))
+    // lost between these two, the batch comes once more, and the inbox knows all of it
+    const entries = messages.map((message, index) => ({ Id: String(index), ReceiptHandle: message.ReceiptHandle }))
+    await sqs.send(new DeleteMessageBatchCommand({ QueueUrl: queueUrl, Entries: entries }))
+    if (messages.length < batchSize) await pause(lingerMs, signal)
   }
 
   const receive = async (queueUrl: string): Promise<void> => {
-    const request = {
-      QueueUrl: queueUrl,
-      MaxNumberOfMessages: 10,
-      WaitTimeSeconds: waitSeconds,
-      VisibilityTimeout: visibilitySeconds,
-    }
-    while (!stopping.signal.aborted) {
-      try {
-        const { Messages: messages = [] } = await sqs.send(new ReceiveMessageCommand(request), { abortSignal: stopping.signal })
-        const done = await handle(messages)
-        if (done.length === 0) continue
-        const entries = done.map((message, index) => ({ Id: String(index), ReceiptHandle: message.ReceiptHandle }))
-        await sqs.send(new DeleteMessageBatchCommand({ QueueUrl: queueUrl, Entries: entries }))
-      } catch (error) {
-        if (stopping.signal.aborted) return
-        // what was received comes back when its visibility ends, and the inbox knows what was shipped
-        log(`consumer: ${error instanceof Error ? error.message : String(error)}`)
-        await sleep(pauseMs, undefined, { signal: stopping.signal }).catch(() => undefined)
-      }
+    while (!signal.aborted) {
+      await receiveOnce(queueUrl).catch(async (error: unknown) => {
+        if (signal.aborted) return
+        log(`consumer: not shipped: ${error instanceof Error ? error.message : String(error)}`)
+        await pause(refusedMs, signal)
+      })
     }
   }
 
@@ -100,9 +100,8 @@ export function startConsumer(options: ConsumerOptions): Consumer {
 
   const inQueue = async (queueUrl: string): Promise<number> => {
     const names = ['ApproximateNumberOfMessages', 'ApproximateNumberOfMessagesNotVisible'] as const
-    const { Attributes: attributes = {} } = await sqs.send(
-      new GetQueueAttributesCommand({ QueueUrl: queueUrl, AttributeNames: [...names] }),
-    )
+    const request = new GetQueueAttributesCommand({ QueueUrl: queueUrl, AttributeNames: [...names] })
+    const { Attributes: attributes = {} } = await sqs.send(request)
     return names.reduce((sum, name) => sum + Number(attributes[name] ?? 0), 0)
   }
 
@@ -117,12 +116,7 @@ export function startConsumer(options: ConsumerOptions): Consumer {
   }
 }
 
-interface ReceivedEvent {
-  readonly id: string
-  readonly data: ShippedOrder
-}
-
-/** The CloudEvents object: the body itself, or the `detail` of what a rule of the bus puts into its target queue. */
+/** The body itself, or the `detail` of what a rule of the bus puts into its target queue. */
 function eventOf(message: Message): ReceivedEvent {
   const body = JSON.parse(message.Body ?? '') as ReceivedEvent | { readonly detail: ReceivedEvent }
   return 'detail' in body ? body.detail : body

@@ -1,11 +1,28 @@
 import type { FaultReport, FaultSetting } from '../faults/rules.js'
 import { pause } from './pause.js'
 
-/** The part of the local stack's faults that an outage needs. */
+/** The local stack's fault rules, through its control API. */
 export interface FaultControl {
-  set(setting: FaultSetting): void
-  get(): FaultReport
-  clear(): void
+  readonly set: (setting: FaultSetting) => Promise<void>
+  readonly get: () => Promise<FaultReport>
+  readonly clear: () => Promise<void>
+}
+
+/** @param endpoint of the local stack */
+export function faultControl(endpoint: string): FaultControl {
+  const call = async (method: string, body?: FaultSetting): Promise<FaultReport> => {
+    const answer = await fetch(`${endpoint}/_local/faults`, {
+      method,
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    })
+    if (!answer.ok) throw new Error(`${method} /_local/faults was answered with ${answer.status}: ${await answer.text()}`)
+    return (await answer.json()) as FaultReport
+  }
+  return {
+    set: async (setting) => void (await call('PUT', setting)),
+    get: () => call('GET'),
+    clear: async () => void (await call('DELETE')),
+  }
 }
 
 /** What relays send to: operations of consumers are left alone. */
@@ -22,16 +39,26 @@ const lostRepliesMs = 2000
 
 /**
  * Every destination is down for `seconds`. It begins as real outages do: a few requests arrive and their answers are lost,
- * so that the relay must send those events once more and a consumer gets them twice.
+ * so that the relay must send those events once more and a consumer may get them twice.
  */
 export async function haveOutage(faults: FaultControl, seconds: number, stop: AbortSignal): Promise<void> {
-  faults.set({ rules: sends.map((send) => ({ ...send, times: lostReplies, fault: { kind: 'drop-reply' } })) })
-  for (let waitedMs = 0; waitedMs < lostRepliesMs && !stop.aborted; waitedMs += 100) {
-    const { rules } = faults.get()
+  await faults.set({ rules: sends.map((send) => ({ ...send, times: lostReplies, fault: { kind: 'drop-reply' } })) })
+  const untilMs = performance.now() + lostRepliesMs
+  while (performance.now() < untilMs && !stop.aborted) {
+    const { rules } = await faults.get()
     if (rules.every(({ service, hits }) => service === 'sns' || hits >= lostReplies)) break
     await pause(100, stop)
   }
-  faults.set({ rules: sends.map((send) => ({ ...send, fault: { kind: 'error', name: 'ServiceUnavailable', status: 503 } })) })
+  await faults.set({
+    rules: sends.map((send) => ({ ...send, fault: { kind: 'error', name: 'ServiceUnavailable', status: 503 } })),
+  })
   await pause(seconds * 1000, stop)
-  faults.clear()
+  await faults.clear()
+}
+
+/** The queues say yes to three messages and deliver none of them: real loss, which the ledger must show. */
+export function swallowSome(faults: FaultControl): Promise<void> {
+  return faults.set({
+    rules: [{ service: 'sqs', operation: 'SendMessageBatch', times: 3, fault: { kind: 'swallow' } }],
+  })
 }
