@@ -8,7 +8,7 @@ import type { OnFailure, Routing } from './route.js'
 export const UNCHARGED_CAP_MS = 60_000
 
 /** What `outbox_delivery.last_error` keeps. */
-export const ERROR_TEXT_CHARACTERS = 2000
+const ERROR_TEXT_CHARACTERS = 2000
 
 /** Milliseconds. */
 export interface RetryDelays {

@@ -10,6 +10,8 @@ export type ScriptedReply =
   | 'hang'
   /** Answers with the headers of a 200 and half a body, then falls silent. */
   | 'stall'
+  /** Says again and again that it is working on it, and never answers. */
+  | 'trickle'
 
 export interface ReceivedRequest {
   /** E.g. `AmazonSQS.SendMessageBatch`. */
@@ -44,6 +46,9 @@ export async function startScriptedService(): Promise<ScriptedService> {
       if (answer === 'hang') return
       if (answer === 'reset') {
         request.socket.destroy()
+      } else if (answer === 'trickle') {
+        const timer = setInterval(() => response.writeProcessing(), 20)
+        response.once('close', () => clearInterval(timer))
       } else if (answer === 'stall') {
         response.writeHead(200, { 'content-type': 'application/x-amz-json-1.1', 'content-length': '1000' })
         response.write('{"Entries":[')

@@ -201,16 +201,19 @@ describe.each(['EventBridge', 'SQS'] as const)('the %s client', (name) => {
     }
   }
 
-  it.each(['hang', 'stall'] as const)('gives up a request that the service lets %s after the request timeout', async (reply) => {
-    await withService(reply, async ({ endpoint, requests }) => {
-      const { client, publisher } = publishers[name]({ requestTimeoutMs: 200, endpoint })
-      const startedMs = performance.now()
-      expect(await publisher.publish(messages(publisher, 2))).toMatchObject({ kind: 'destination-fault', configuration: false })
-      expect(performance.now() - startedMs).toBeLessThan(5000)
-      expect(requests).toHaveLength(1)
-      client.destroy()
-    })
-  })
+  it.each(['hang', 'stall', 'trickle'] as const)(
+    'gives up a request that the service lets %s after the request timeout',
+    async (reply) => {
+      await withService(reply, async ({ endpoint, requests }) => {
+        const { client, publisher } = publishers[name]({ requestTimeoutMs: 200, endpoint })
+        const startedMs = performance.now()
+        expect(await publisher.publish(messages(publisher, 2))).toMatchObject({ kind: 'destination-fault', configuration: false })
+        expect(performance.now() - startedMs).toBeLessThan(5000)
+        expect(requests).toHaveLength(1)
+        client.destroy()
+      })
+    },
+  )
 
   it('goes to the standard endpoint variable, whatever host the queue URL has, and tries once, whatever AWS_MAX_ATTEMPTS says', async () => {
     await withService(null, async ({ endpoint, requests }) => {

@@ -56,7 +56,7 @@ function traceHeader(value: string | undefined): Pick<EventBridgeEntry, 'TraceHe
 }
 
 /** EventBridge's own formula: the name of the bus and the trace header do not count. */
-export function entryBytes(entry: EventBridgeEntry): number {
+function entryBytes(entry: EventBridgeEntry): number {
   const texts = [entry.Source ?? '', entry.DetailType ?? '', entry.Detail ?? '', ...(entry.Resources ?? [])]
   return texts.reduce((bytes, text) => bytes + utf8Bytes(text), entry.Time === undefined ? 0 : TIME_BYTES)
 }
