@@ -3,7 +3,7 @@ import type { Deadline } from '../core/deadline.js'
 import { SchemaError, SqlError, type SqlFailureKind } from '../core/errors.js'
 import type { SqlDatabase, SqlTransaction } from '../core/ports.js'
 import { boolean, single } from './postgres/row.js'
-import { createRecord, type SchemaFile } from './postgres/schema-files.js'
+import type { SchemaFile } from './postgres/schema-files.js'
 import { quotedSchema } from './postgres/sql-name.js'
 
 export interface MigrationContext {
@@ -26,6 +26,7 @@ export async function migrationTransaction<Result>(
   work: (transaction: SqlTransaction, commitUnknown: boolean) => Promise<Result>,
 ): Promise<Result> {
   let commitUnknown = false
+  let telling: SqlError | undefined
   for (let waitMs = 250; ; waitMs = Math.min(2 * waitMs, 4_000)) {
     try {
       const transaction = await database.begin({ deadline })
@@ -53,27 +54,24 @@ export async function migrationTransaction<Result>(
     } catch (error) {
       if (!(error instanceof SqlError)) throw error
       if (!passing.includes(error.kind)) throw described(name, schema, error)
+      // what the database itself said tells more than that the time was up
+      if (telling === undefined || error.sqlState !== undefined) telling = error
       if (deadline.remainingMs() <= waitMs) {
-        throw new SchemaError(`${name}: not applied to schema "${schema}" in the time given; last failure: ${error.message}`, {
-          cause: error,
-        })
+        const reason = `not applied to schema "${schema}" in the time given; last failure: ${telling.message}`
+        throw new SchemaError(`${name}: ${reason}`, { cause: telling })
       }
       await clock.sleep(waitMs)
     }
   }
 }
 
-/** Creates the schema and `outbox_migration`, one migrator at a time. */
-export async function createRecordTable(context: MigrationContext): Promise<void> {
-  await migrationTransaction(context, 'outbox_migration', async (transaction) => {
-    const { schema, deadline } = context
-    const run = (sql: string) => transaction.execute({ sql, repeatable: false }, { deadline })
-    // class 1869968482 is the outbox's; its other numbers are key stripes (0 and up) and repair (-1)
-    await run('SELECT 1 AS locked FROM pg_advisory_xact_lock(1869968482, -2)')
-    const { rows } = await run(`SELECT to_regnamespace('${quotedSchema(schema)}') IS NOT NULL AS present`)
-    if (!boolean(single(rows), 'present')) await run(`CREATE SCHEMA ${quotedSchema(schema)}`)
-    await run(createRecord(schema))
-  })
+/** Creates the schema, unless it is there. Others that are about to do the same wait until the transaction ends. */
+export async function prepareSchema(transaction: SqlTransaction, { schema, deadline }: MigrationContext): Promise<void> {
+  const run = (sql: string) => transaction.execute({ sql, repeatable: false }, { deadline })
+  // class 1869968482 is the outbox's; its other numbers are key stripes (0 and up) and repair (-1)
+  await run('SELECT 1 AS locked FROM pg_advisory_xact_lock(1869968482, -2)')
+  const { rows } = await run(`SELECT to_regnamespace('${quotedSchema(schema)}') IS NOT NULL AS present`)
+  if (!boolean(single(rows), 'present')) await run(`CREATE SCHEMA ${quotedSchema(schema)}`)
 }
 
 /** Applies one file, unless its record says that this was done; answers whether this call did it. */

@@ -2,10 +2,10 @@ import type { Clock } from '../core/clock.js'
 import type { Deadline } from '../core/deadline.js'
 import { SchemaError } from '../core/errors.js'
 import type { SqlDatabase } from '../core/ports.js'
-import { applyFile, createRecordTable, migrationTransaction, type MigrationContext } from './migration-transaction.js'
+import { applyFile, migrationTransaction, prepareSchema, type MigrationContext } from './migration-transaction.js'
 import { readMeta } from './postgres/meta.js'
 import { integerOrNull, boolean, single, text } from './postgres/row.js'
-import { readFunctions, readInbox, readMigrations, type SchemaFile } from './postgres/schema-files.js'
+import { createRecord, readFunctions, readInbox, readMigrations, type SchemaFile } from './postgres/schema-files.js'
 import { quotedSchema } from './postgres/sql-name.js'
 
 export interface MigrateOptions {
@@ -51,7 +51,12 @@ export async function migrate(database: SqlDatabase, options: MigrateOptions): P
   refuseUnknown(recorded, migrations, options.schema)
   if (recorded.some(({ version }) => version === 1)) await refuseOther(context, options)
 
-  if (recorded.length === 0) await createRecordTable(context)
+  if (recorded.length === 0) {
+    await migrationTransaction(context, 'outbox_migration', async (transaction) => {
+      await prepareSchema(transaction, context)
+      await transaction.execute({ sql: createRecord(options.schema), repeatable: false }, options)
+    })
+  }
   const checksums = new Map(recorded.map(({ name, checksum }) => [name, checksum]))
   const applied: string[] = []
   for (const file of [...migrations, ...readFunctions()]) {
@@ -80,6 +85,7 @@ export async function migrateInbox(
   const isThere = () => exists(context, 'outbox_inbox')
   if (await isThere()) return { schema: options.schema, applied: [] }
   await migrationTransaction(context, name, async (transaction) => {
+    await prepareSchema(transaction, context)
     for (const sql of statements) await transaction.execute({ sql, repeatable: false }, options)
   })
   // without USAGE on the schema PostgreSQL passes it over, and the table was a temporary one
@@ -96,9 +102,9 @@ interface RecordedFile {
 }
 
 async function exists({ database, schema, deadline }: MigrationContext, table: string): Promise<boolean> {
-  const parameters = { name: `${quotedSchema(schema)}.${table}` }
-  const sql = 'SELECT to_regclass(:name) IS NOT NULL AS present'
-  const { rows } = await database.execute({ sql, parameters, repeatable: true }, { deadline })
+  const sql = `SELECT EXISTS (SELECT 1 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+    WHERE n.nspname = :schema AND c.relname = :name) AS present`
+  const { rows } = await database.execute({ sql, parameters: { schema, name: table }, repeatable: true }, { deadline })
   return boolean(single(rows), 'present')
 }
 
