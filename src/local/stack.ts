@@ -121,7 +121,10 @@ export async function startLocalStack(options: LocalStackOptions = {}): Promise<
       { periodSeconds: monitor, invoke: () => functions.byHandler.monitor.invoke() },
       { periodSeconds: cleanup, invoke: () => functions.byHandler.cleanup.invoke() },
     ])
-    started.push(() => Promise.resolve(stopScheduler()))
+    started.push(() => {
+      stopScheduler()
+      return Promise.resolve()
+    })
 
     let stopping: Promise<void> | undefined
     const stack: LocalStack = (late.stack = {

@@ -1,5 +1,5 @@
 import { ExecuteStatementCommand, RDSDataClient, type ExecuteStatementCommandOutput } from '@aws-sdk/client-rds-data'
-import { DeleteMessageCommand, SQSClient } from '@aws-sdk/client-sqs'
+import { DeleteMessageCommand, GetQueueAttributesCommand, SQSClient } from '@aws-sdk/client-sqs'
 import type { LocalStackDescription } from '../../src/local/stack.js'
 import { received, sdkOptions } from './local-services.js'
 
@@ -12,6 +12,8 @@ export interface OutboxClients {
   insert(eventType: string, payload: string, destination?: string): Promise<void>
   /** Takes this many messages from a queue of the stack, in the order they came; fails after 30 s. */
   take(queue: string, count: number): Promise<readonly string[]>
+  /** How many messages a queue of the stack holds. */
+  waiting(queue: string): Promise<number>
   destroy(): void
 }
 
@@ -53,6 +55,13 @@ export function outboxClients({ endpoint, resourceArn, secretArn, database, queu
         }
       }
       return taken
+    },
+    async waiting(queue) {
+      const AttributeNames = ['ApproximateNumberOfMessages'] as const
+      const { Attributes } = await sqs.send(
+        new GetQueueAttributesCommand({ QueueUrl: queues[queue], AttributeNames: [...AttributeNames] }),
+      )
+      return Number(Attributes!['ApproximateNumberOfMessages'])
     },
     destroy() {
       rds.destroy()

@@ -126,8 +126,8 @@ export class ExecutionEnvironment {
   async #start(running: Running, event: unknown): Promise<void> {
     const failure = await this.#ready
     if (failure !== undefined) {
-      await this.stop()
       running.finish(failure)
+      await this.stop()
       return
     }
     if (!this.isAlive) return

@@ -1,0 +1,45 @@
+import { execFile } from 'node:child_process'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { startLocalProcess, type LocalProcess } from '../support/local-process.js'
+
+const python = process.env['OUTBOX_PYTHON']
+const script = fileURLToPath(new URL('../support/boto3-client.py', import.meta.url))
+
+if (python === undefined && process.env['CI'] === undefined) {
+  process.stderr.write('boto3.test.ts is skipped: OUTBOX_PYTHON is not set (the path of a Python that has boto3)\n')
+}
+
+describe.skipIf(python === undefined && process.env['CI'] === undefined)('boto3, a client that is not ours', () => {
+  let local: LocalProcess
+  beforeAll(async () => {
+    if (python === undefined) throw new Error('OUTBOX_PYTHON is not set: in CI it must be the path of a Python that has boto3')
+    local = await startLocalProcess('--relays', '1')
+  })
+  afterAll(async () => {
+    await local.end('SIGTERM')
+    expect(await local.leftovers()).toEqual([])
+  })
+
+  it('writes rows, receives their events from the bus and the queue, and decodes every error', async () => {
+    const { stdout } = await promisify(execFile)(python!, [script, JSON.stringify(local.description)])
+    const seen = JSON.parse(stdout) as Record<string, { body: string; attributes: string[] }>
+    expect(seen).toEqual({
+      inserted: 1,
+      'from the bus': { body: expect.stringContaining('"data":{"orderId": 42}') as string, attributes: [] },
+      'from the queue': {
+        body: expect.stringContaining('"data":{"orderId": 43}') as string,
+        attributes: ['eventId', 'eventType'],
+      },
+      throttled: ['RequestThrottled', 'Throttled', 'ThrottlingException'],
+      resuming: 'DatabaseResumingException',
+      reset: 'connection closed',
+      'reply dropped': 'connection closed',
+      batch: { successful: ['0'], failed: [['1', 'InternalError', false]] },
+      'delivered of the batch': ['good', null],
+      'wrong queue': 'AWS.SimpleQueueService.NonExistentQueue',
+      'wrong sql': 'DatabaseErrorException',
+    })
+  })
+})
