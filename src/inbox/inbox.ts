@@ -20,18 +20,20 @@ export interface Inbox {
 }
 
 /**
- * The consumer's record of handled events, in its own database: table `outbox_inbox`, made by `migrate --inbox`.
+ * The consumer's record of handled events, in its own database: table `outbox_inbox`, made by `migrate --inbox`. Throws
+ * `ConfigurationError` for a schema name that is none.
  *
  * @example
  * const inbox = createInbox({ database: createDataApiDatabase({ resourceArn, secretArn, database: 'stock' }) })
  */
 export function createInbox({ database, schema = 'public' }: InboxOptions & { readonly database: DataApiDatabase }): Inbox {
+  const table = `${quotedSchema(schema)}.outbox_inbox`
   return {
     handleOnce: (eventId, effect) =>
       database.transaction((tx) => handleOnce(tx, eventId, effect, { schema }), {
         // whoever recorded it, also a consumer that took over after this transaction was lost: the effect is there, once
         proof: () => ({
-          sql: `SELECT 1 AS handled FROM ${quotedSchema(schema)}.outbox_inbox WHERE event_id = :event_id`,
+          sql: `SELECT 1 AS handled FROM ${table} WHERE event_id = :event_id`,
           parameters: { event_id: eventId },
           repeatable: true,
         }),

@@ -72,15 +72,16 @@ export interface Outbox {
 const nextEventId = createEventIds()
 
 /**
- * The writing side of an outbox.
+ * The writing side of an outbox. Throws `ConfigurationError` for a schema name that is none.
  *
  * @example
  * const database = createDataApiDatabase({ resourceArn, secretArn, database: 'orders' })
  * const outbox = createOutbox({ database })
  */
 export function createOutbox({ database, schema = 'public' }: OutboxOptions): Outbox {
+  const table = `${quotedSchema(schema)}.outbox`
   const proofOf = (id: string): SqlStatement => ({
-    sql: `SELECT 1 AS written FROM ${quotedSchema(schema)}.outbox WHERE id = CAST(:id AS uuid)`,
+    sql: `SELECT 1 AS written FROM ${table} WHERE id = CAST(:id AS uuid)`,
     parameters: { id },
     repeatable: true,
   })
