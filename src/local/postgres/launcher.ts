@@ -7,7 +7,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import { OutboxError } from '../../core/errors.js'
 import { loadPg } from '../pg.js'
-import { isOpenToOthers, locateBinaries, type PostgresBinaries } from './binaries.js'
+import { installedBinaries, isOpenToOthers, prepareBinaries, type PostgresBinaries } from './binaries.js'
 import { childrenOf, isAlive } from './children.js'
 import { startWatchdog } from './watchdog.js'
 
@@ -66,7 +66,11 @@ export async function startPostgres(options: PostgresOptions = {}): Promise<Loca
     await rm(temporary, { recursive: true, force: true })
   }
   try {
-    const binaries = await locateBinaries(temporary, identity !== undefined)
+    const binaries = await prepareBinaries(
+      await installedBinaries(),
+      temporary,
+      identity === undefined ? 'this-user' : 'other-user',
+    )
     await prepareDataDirectory(binaries, dataDirectory, temporary, identity)
     const settings = options.dataDirectory === undefined ? UNSAFE_BUT_FAST : []
     const log = join(temporary, 'postgres.log')
@@ -97,8 +101,8 @@ export async function startPostgres(options: PostgresOptions = {}): Promise<Loca
   }
 }
 
-/** Only for files that nobody wants back after a crash of the machine. */
-const UNSAFE_BUT_FAST = ['fsync=off', 'synchronous_commit=off', 'full_page_writes=off']
+/** Only for files that nobody wants back after a crash of the machine. A crash of the server alone loses no commit. */
+const UNSAFE_BUT_FAST = ['fsync=off', 'full_page_writes=off']
 
 async function identityFor(dataDirectory: string | undefined): Promise<Identity> {
   const owner = dataDirectory === undefined ? undefined : await stat(dataDirectory).catch(() => undefined)
@@ -188,7 +192,7 @@ async function launchServer(launch: Launch, port: number): Promise<Server> {
     clearTimeout(force)
   }
   try {
-    await untilReady(port, isDown)
+    await untilReady(port, launch.dataDirectory, isDown)
   } catch (cause) {
     await end()
     throw failed(
@@ -221,7 +225,7 @@ async function freePort(): Promise<number> {
   return port
 }
 
-async function untilReady(port: number, isDown: () => boolean): Promise<void> {
+async function untilReady(port: number, dataDirectory: string, isDown: () => boolean): Promise<void> {
   const { Client } = await loadPg()
   const giveUpAt = performance.now() + START_TIMEOUT_MS
   for (;;) {
@@ -229,9 +233,10 @@ async function untilReady(port: number, isDown: () => boolean): Promise<void> {
     client.on('error', () => undefined)
     try {
       await client.connect()
+      const { rows } = await client.query<{ at: string }>(`SELECT current_setting('data_directory') AS at`)
       await client.end()
-      if (isDown()) throw new Error('another server answers there')
-      return
+      if (rows[0]?.at === dataDirectory) return
+      throw new Error('another server answers there')
     } catch (error) {
       if (isDown() || performance.now() > giveUpAt) throw error
       await delay(20)
