@@ -42,7 +42,9 @@ const rds = (fault: Rule['fault'], more: Partial<Rule> = {}) => putFaults({ serv
 
 describe('a fault of the Data API', () => {
   const insert = 'INSERT INTO probe (n) VALUES (1)'
-  beforeAll(async () => void (await clients.execute('CREATE TABLE probe (n integer)')))
+  beforeAll(async () => {
+    await clients.execute('CREATE TABLE probe (n integer)')
+  })
   afterEach(async () => {
     stack.faults.clear()
     await clients.execute('DELETE FROM probe')
@@ -104,7 +106,7 @@ describe('a fault of the Data API', () => {
         () =>
           clients.execute(insert).then(
             () => 'awake',
-            (error: Error) => error.name,
+            (error: unknown) => (error as Error).name,
           ),
         { timeout: 5000 },
       )
