@@ -1,4 +1,4 @@
-import { RDSDataClient } from '@aws-sdk/client-rds-data'
+import type { RDSDataClient } from '@aws-sdk/client-rds-data'
 import fc from 'fast-check'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { deadlineAfter } from '../../src/core/deadline.js'

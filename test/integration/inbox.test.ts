@@ -21,7 +21,6 @@ beforeAll(async () => {
   inbox = createInbox({ database })
   await service.server.db.query(inboxSql({ schema: 'public' }))
   await service.server.db.query(`GRANT SELECT, INSERT ON outbox_inbox TO service_${service.server.database}`)
-  await service.server.db.query('INSERT INTO orders (id) VALUES (0)')
 })
 afterEach(async () => {
   service.server.clearFaults()
@@ -33,10 +32,8 @@ afterEach(async () => {
 const effect = (tx: InboxTransaction) =>
   tx.execute({ sql: 'INSERT INTO orders (id) SELECT COALESCE(max(id), 0) + 1 FROM orders', repeatable: false })
 const effects = async (): Promise<number> => (await service.server.db.query('SELECT id FROM orders')).length
-const handledIds = async (): Promise<unknown[]> =>
-  (await service.server.db.query('SELECT event_id FROM outbox_inbox ORDER BY 1')).map((row) => row['event_id'])
-
-beforeAll(() => service.server.db.query('TRUNCATE orders'))
+const handledIds = async (): Promise<string[]> =>
+  (await service.server.db.query<{ event_id: string }>('SELECT event_id FROM outbox_inbox ORDER BY 1')).map((row) => row.event_id)
 
 describe('An event', () => {
   test('has its effect once, however often it comes', async () => {
