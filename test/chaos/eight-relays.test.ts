@@ -1,0 +1,126 @@
+import pg from 'pg'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { startLocalStack, type LocalStack } from '../../src/local/stack.js'
+import { readQueue, type Delivery } from '../support/queue-reader.js'
+
+const events = Number(process.env.OUTBOX_CHAOS_EVENTS ?? 20_000)
+const keys = 1000
+const writers = 4
+const seed = Number(process.env.OUTBOX_SEED ?? Date.now() % 1_000_000)
+
+describe(`eight relay processes (seed ${seed}; OUTBOX_SEED replays the faults)`, () => {
+  let stack: LocalStack
+  const lines: string[] = []
+  beforeAll(async () => {
+    stack = await startLocalStack({ port: 0, relays: 8, log: (line) => lines.push(line) })
+  }, 120_000)
+  afterAll(() => stack.stop())
+
+  it(`deliver ${events} events of ${keys} keys, with entry errors, missing entries and lost answers: none lost, none out of order`, async () => {
+    const onSqs = (rate: number, fault: object) => ({ service: 'sqs', operation: 'SendMessageBatch', rate, fault })
+    stack.faults.set({
+      seed,
+      rules: [
+        onSqs(0.03, { kind: 'entry-error', code: 'InternalError', senderFault: false }),
+        onSqs(0.02, { kind: 'entry-missing' }),
+        onSqs(0.01, { kind: 'drop-reply' }),
+        onSqs(0.01, { kind: 'throttle' }),
+        { service: 'rds-data', operation: 'ExecuteStatement', match: 'outbox_settle', rate: 0.02, fault: { kind: 'drop-reply' } },
+        { service: 'rds-data', operation: 'ExecuteStatement', match: 'outbox_claim', rate: 0.02, fault: { kind: 'drop-reply' } },
+      ],
+    } as never)
+
+    const { endpoint, queues, databaseUrl } = stack.description
+    const enough = (deliveries: readonly Delivery[]) => new Set(deliveries.map(({ eventId }) => eventId)).size >= events / 2
+    const [, queue, fifo] = await Promise.all([
+      write(databaseUrl),
+      readQueue(endpoint, queues.queue!, throttled(enough), 240_000),
+      readQueue(endpoint, queues.fifo!, throttled(enough), 240_000),
+    ])
+
+    const deliveries = [...queue, ...fifo]
+    expect(new Set(deliveries.map(({ eventId }) => eventId)).size).toBe(events)
+    expect(outOfOrder(queue)).toEqual([])
+    expect(outOfOrder(fifo)).toEqual([])
+
+    const client = new pg.Client({ connectionString: databaseUrl })
+    await client.connect()
+    try {
+      // what was accepted last may still be waiting for its settlement
+      await expect
+        .poll(
+          async () => (await client.query('SELECT count(*)::int AS n FROM outbox_receipt WHERE NOT discarded')).rows as unknown,
+          {
+            timeout: 60_000,
+          },
+        )
+        .toEqual([{ n: events }])
+      expect((await client.query('SELECT * FROM outbox_delivery')).rows).toEqual([])
+    } finally {
+      await client.end()
+    }
+    const hits = stack.faults.get().rules.map((rule) => (rule as { hits: number }).hits)
+    expect(hits.every((count) => count > 0)).toBe(true)
+    const { relays } = await stack.state()
+    expect(new Set(relays.map(({ name }) => name)).size).toBe(8)
+    const busy = new Set(lines.filter((line) => line.includes('"Published"')).map((line) => line.split(' ')[0]))
+    expect(busy.size).toBeGreaterThan(1)
+    console.log(
+      `${events} events, ${deliveries.length - events} duplicates, faults ${hits.join('/')}, ${busy.size} relays at work`,
+    )
+  })
+
+  /** Each writer owns its keys; within a key the payload's number is commit order. Half the keys go to each queue. */
+  async function write(databaseUrl: string): Promise<void> {
+    await Promise.all(
+      Array.from({ length: writers }, async (_, writer) => {
+        const client = new pg.Client({ connectionString: databaseUrl })
+        await client.connect()
+        const perKey = events / keys
+        for (let n = 0; n < perKey; n++) {
+          await client.query('BEGIN')
+          await client.query(
+            `INSERT INTO outbox (event_type, payload, ordering_key, destination)
+             SELECT 'Moved', json_build_object('key', k, 'n', $2::int)::text, 'key-' || k, CASE WHEN k % 2 = 0 THEN 'queue' ELSE 'fifo' END
+               FROM generate_series($1::int, $3::int, $4::int) k ORDER BY random()`,
+            [writer, n, keys - 1, writers],
+          )
+          // every fifth transaction writes something that is never committed
+          if (n % 5 === 0) {
+            await client.query('SAVEPOINT undone')
+            await client.query(`INSERT INTO outbox (event_type, payload, destination) VALUES ('Undone', '{}', 'queue')`)
+            await client.query('ROLLBACK TO undone')
+          }
+          await client.query('COMMIT')
+        }
+        await client.end()
+      }),
+    )
+  }
+})
+
+/** First deliveries of a key whose number is not one more than the one before. */
+function outOfOrder(deliveries: readonly Delivery[]): string[] {
+  const next = new Map<number, number>()
+  const seen = new Set<string>()
+  const wrong: string[] = []
+  for (const { eventId, data } of deliveries) {
+    if (seen.has(eventId)) continue
+    seen.add(eventId)
+    const { key, n } = data as { key: number; n: number }
+    const expected = next.get(key) ?? 0
+    if (n !== expected) wrong.push(`key ${key}: ${n} after ${expected - 1}`)
+    next.set(key, n + 1)
+  }
+  return wrong
+}
+
+/** The same condition, looked at only when something was added. */
+function throttled(condition: (deliveries: readonly Delivery[]) => boolean): (deliveries: readonly Delivery[]) => boolean {
+  let checked = -1
+  return (deliveries) => {
+    if (deliveries.length < events / 2 || deliveries.length === checked) return false
+    checked = deliveries.length
+    return condition(deliveries)
+  }
+}
