@@ -194,15 +194,7 @@ export class BatchServer {
 
   #startRequest(destination: string, sender: Sender): void {
     const ready = this.#batch.ready(destination)
-    const entries =
-      ready[0]?.message === null
-        ? ready.slice(0, 1)
-        : pack(
-            ready.filter(hasMessage).map((entry) => ({ destination, orderingKey: null, message: entry.message, entry })),
-            destination,
-            sender.publisher.limits,
-            new Set(),
-          ).map(({ entry }) => entry)
+    const entries = ready[0]?.message === null ? ready.slice(0, 1) : pack(ready.filter(hasMessage), sender.publisher.limits)
     this.#batch.take(destination, entries)
     const request = this.#request(sender, entries)
       .catch((error: unknown) => {
