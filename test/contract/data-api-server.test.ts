@@ -23,13 +23,13 @@ describe('parameters have the type of their wire form', () => {
   })
 
   it.each([
-    ['DATE', '2026-11-29', 'date'],
-    ['DECIMAL', '12.50', 'numeric'],
-    ['JSON', '{"a":1}', 'json'],
-    ['TIME', '10:00:00.123', 'time without time zone'],
-    ['TIMESTAMP', '2026-11-29 10:00:00.123', 'timestamp without time zone'],
-    ['UUID', ID, 'uuid'],
-  ] as const)('the hint %s makes a string a PostgreSQL %s', async (hint, text, type) => {
+    ['DATE', 'date', '2026-11-29'],
+    ['DECIMAL', 'numeric', '12.50'],
+    ['JSON', 'json', '{"a":1}'],
+    ['TIME', 'time without time zone', '10:00:00.123'],
+    ['TIMESTAMP', 'timestamp without time zone', '2026-11-29 10:00:00.123'],
+    ['UUID', 'uuid', ID],
+  ] as const)('the hint %s makes a string a PostgreSQL %s', async (hint, type, text) => {
     const parameters = [parameter('p', { stringValue: text }, hint)]
     expect(await value('SELECT pg_typeof(:p)::text', { parameters })).toEqual({ stringValue: type })
   })
