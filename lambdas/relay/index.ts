@@ -15,6 +15,9 @@ import { createHandler } from '../handler.js'
 /** Between the last request's start and the end of the invocation: its timeout, and this much for settling. */
 const SETTLE_MS = 5_000
 
+/** Kept for the life of the process, so that the next pass finds its connections open. */
+let publishers: ReadonlyMap<string, Publisher> | undefined
+
 /** One relay pass. Scheduled every minute; passes overlap, and any number may run at once. */
 export const handler = createHandler({
   name: 'relay',
@@ -29,7 +32,7 @@ export const handler = createHandler({
     const totals = await relayPass({
       store,
       route: compileRoutes({ destinations, routes, defaultDestination }),
-      publishers: createPublishers(destinations, settings.source, requestTimeoutMs),
+      publishers: (publishers ??= createPublishers(destinations, settings.source, requestTimeoutMs)),
       settings: { ...settings, policy: { maxAttempts, baseMs, capMs } },
       clock: systemClock,
       random: systemRandom,
@@ -45,7 +48,7 @@ export const handler = createHandler({
 })
 
 function createPublishers(destinations: Destinations, source: string, requestTimeoutMs: number): ReadonlyMap<string, Publisher> {
-  const publishers = new Map<string, Publisher>()
+  const made = new Map<string, Publisher>()
   for (const [name, destination] of Object.entries(destinations)) {
     // a client of its own for each destination, so that one which hangs keeps no sockets from the others
     switch (destination.type) {
@@ -56,12 +59,12 @@ function createPublishers(destinations: Destinations, source: string, requestTim
         )
         break
       case 'sqs':
-        publishers.set(name, createSqsPublisher({ client: createSqsClient({ requestTimeoutMs }), destination, source }))
+        made.set(name, createSqsPublisher({ client: createSqsClient({ requestTimeoutMs }), destination, source }))
         break
       case 'sns':
         // no publisher yet: its events wait, visible and alarmed as unrouted
         break
     }
   }
-  return publishers
+  return made
 }

@@ -1,0 +1,114 @@
+import { describe, expect, it } from 'vitest'
+import type { PublishAnswer } from '../../src/core/outcome.js'
+import type { Message } from '../../src/core/ports.js'
+import { Sender, SLOW_AFTER_MS } from '../../src/core/sender.js'
+import { RecordingTelemetry } from '../support/recording-telemetry.js'
+import { fault } from '../support/scripted-publisher.js'
+import { TestClock } from '../support/test-clock.js'
+
+const ok: PublishAnswer = { kind: 'answered', entries: [{ kind: 'accepted', messageId: 'm' }] }
+const message: Message = { eventId: 'e', bytes: 1, entry: null }
+
+/** A destination whose answers the test gives when it likes. */
+function rig() {
+  const clock = new TestClock()
+  const telemetry = new RecordingTelemetry()
+  const open: ((answer: PublishAnswer) => void)[] = []
+  const sender = new Sender({
+    destination: 'queue',
+    publisher: {
+      limits: { maxEntries: 10, maxBytes: 1000 },
+      prepare: () => ({ ok: false, code: '', reason: '' }),
+      publish: () => new Promise((resolve) => open.push(resolve)),
+    },
+    requestsInFlight: 3,
+    policy: { maxAttempts: 10, baseMs: 1000, capMs: 60_000 },
+    clock,
+    random: { next: () => 0.999, uuid: () => '' },
+    telemetry,
+    onRoom: () => undefined,
+  })
+  const send = async () => {
+    const publication = sender.send(
+      () => Promise.resolve([message]),
+      () => true,
+    )
+    await Promise.resolve()
+    return publication
+  }
+  const started = async () => {
+    const publication = send()
+    for (let turn = 0; turn < 5; turn++) await Promise.resolve()
+    return { publication, answer: open.at(-1)! }
+  }
+  return { clock, telemetry, sender, started }
+}
+
+describe('a sender', () => {
+  it('has room for as many requests at a time as configured', async () => {
+    const { sender, started } = rig()
+    const requests = [await started(), await started(), await started()]
+    expect(sender.hasRoom()).toBe(false)
+    requests[0]!.answer(ok)
+    await requests[0]!.publication
+    expect(sender.hasRoom()).toBe(true)
+  })
+
+  it('pauses after a request that failed whole, then lets one request alone try, and opens after an acceptance', async () => {
+    const { sender, started, clock } = rig()
+    const first = await started()
+    first.answer(fault())
+    await first.publication
+    expect(sender.hasRoom()).toBe(false)
+    expect(sender.putBack()).toMatchObject({ code: 'ServiceUnavailable', delayMs: 2000 })
+    clock.advance(1000)
+    expect([sender.hasRoom(), sender.putBack()]).toEqual([true, null])
+    const probe = await started()
+    expect(sender.hasRoom()).toBe(false)
+    probe.answer(ok)
+    await probe.publication
+    const next = await started()
+    expect(sender.hasRoom()).toBe(true)
+    next.answer(ok)
+  })
+
+  it('pauses the longer the more faults come in a row, and takes requests that were out together as one fault', async () => {
+    const { sender, started, clock, telemetry } = rig()
+    const together = [await started(), await started(), await started()]
+    clock.advance(10)
+    for (const request of together) {
+      request.answer(fault())
+      await request.publication
+    }
+    expect(sender.consecutiveFaults).toBe(1)
+    expect(telemetry.sum('DestinationFaults', 'queue')).toBe(3)
+    expect(telemetry.logged('destination-fault')).toMatchObject([{ consecutiveFaults: 1, pauseMs: 1000, configuration: false }])
+    clock.advance(1000)
+    const probe = await started()
+    probe.answer(fault())
+    await probe.publication
+    expect(sender.consecutiveFaults).toBe(2)
+    expect(sender.nextChangeMs()).toBe(1999)
+  })
+
+  it('asks to put events back once a request has been out for too long', async () => {
+    const { sender, started, clock } = rig()
+    const slow = await started()
+    clock.advance(SLOW_AFTER_MS)
+    expect(sender.putBack()).toBeNull()
+    expect(sender.nextChangeMs()).toBe(1)
+    clock.advance(1)
+    expect(sender.putBack()).toMatchObject({ code: 'DestinationSlow' })
+    slow.answer(ok)
+    await slow.publication
+    expect(sender.putBack()).toBeNull()
+  })
+
+  it('is not paused by an event that is refused for what it is', async () => {
+    const { sender, started } = rig()
+    const request = await started()
+    request.answer({ kind: 'answered', entries: [{ kind: 'refused', fault: 'event', code: 'x', reason: 'x' }] })
+    await request.publication
+    expect([sender.consecutiveFaults, sender.hasRoom()]).toEqual([0, true])
+  })
+})
