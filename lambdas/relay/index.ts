@@ -53,10 +53,7 @@ function createPublishers(destinations: Destinations, source: string, requestTim
     // a client of its own for each destination, so that one which hangs keeps no sockets from the others
     switch (destination.type) {
       case 'eventbridge':
-        publishers.set(
-          name,
-          createEventBridgePublisher({ client: createEventBridgeClient({ requestTimeoutMs }), destination, source }),
-        )
+        made.set(name, createEventBridgePublisher({ client: createEventBridgeClient({ requestTimeoutMs }), destination, source }))
         break
       case 'sqs':
         made.set(name, createSqsPublisher({ client: createSqsClient({ requestTimeoutMs }), destination, source }))

@@ -68,9 +68,9 @@ export function publisherContract(name: string, open: (services: TestServices, i
       const events = sizes.map((size, index) =>
         outboundEvent({ id: `event-${index}`, payload: JSON.stringify('é'.repeat(size / 2)) }),
       )
-      let queue = prepareAll(publisher, events).map((message) => ({ destination: 'd', orderingKey: null, message }))
+      let queue = prepareAll(publisher, events).map((message) => ({ message }))
       while (queue.length > 0) {
-        const request = pack(queue, 'd', publisher.limits, new Set())
+        const request = pack(queue, publisher.limits)
         const answer = await publisher.publish(request.map(({ message }) => message))
         expect(answer.kind === 'answered' ? kinds(answer.entries) : answer).toEqual(request.map(() => 'accepted'))
         queue = queue.filter((item) => !request.includes(item))
