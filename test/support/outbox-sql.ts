@@ -318,3 +318,26 @@ export async function timed<Value>(into: number[], call: () => Promise<Value>): 
   into.push(performance.now() - began)
   return value
 }
+
+/** Pages that a statement touched, those of the functions that it calls included: what it costs, whatever else the machine does. */
+export async function pagesOf(session: Session, sql: string, values: readonly unknown[] = []): Promise<number> {
+  const [row] = await session.query(`EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) ${sql}`, values)
+  const [{ Plan: plan }] = row!['QUERY PLAN'] as [{ Plan: Record<string, number> }]
+  return plan['Shared Hit Blocks']! + plan['Shared Read Blocks']!
+}
+
+/** A claim, and the pages that it touched. */
+export async function claimCounted(session: Session, options: ClaimOptions = {}): Promise<Claim & { readonly pages: number }> {
+  const token = randomUUID()
+  const { rows = 500, bytes = 700_000, keyRows = 500, shards = 16, leaseSeconds = 30 } = options
+  const pages = await pagesOf(session, 'SELECT * FROM outbox_claim(CAST($1 AS uuid), $2, $3, $4, $5, $6, $7, NULL)', [
+    token,
+    'test',
+    rows,
+    bytes,
+    keyRows,
+    shards,
+    leaseSeconds,
+  ])
+  return { ...(await claim(session, { ...options, token })), pages }
+}
