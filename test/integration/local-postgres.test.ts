@@ -167,6 +167,14 @@ describe('a server ends with the process that started it', () => {
     await expect.poll(() => isGone(dataDirectory, port, pid), { timeout: 15_000 }).toBe(true)
   })
 
+  it('even if the server hears no signal any more', { timeout: 60_000 }, async () => {
+    const { child, dataDirectory, port, pid } = await startChild()
+    process.kill(pid, 'SIGSTOP')
+    child.kill('SIGKILL')
+    await expect.poll(() => exists(join(dataDirectory, '..')), { timeout: 30_000 }).toBe(false)
+    await expect.poll(() => isGone(dataDirectory, port, pid)).toBe(true)
+  })
+
   it.runIf(isRoot)('also that of an ordinary user', { timeout: 60_000 }, async () => {
     const { child, dataDirectory, port, pid } = await startChild({ uid: NOBODY, gid: NOBODY })
     expect((await stat(dataDirectory)).uid).toBe(NOBODY)

@@ -17,7 +17,7 @@ if pid=$(head -n 1 "$1/postmaster.pid" 2>/dev/null); then
   while [ -e "$1/postmaster.pid" ]; do
     tries=$((tries + 1))
     [ $tries -eq 50 ] && kill -QUIT "$pid" 2>/dev/null
-    [ $tries -gt 100 ] && break
+    [ $tries -gt 100 ] && { kill -KILL "$pid" 2>/dev/null; break; }
     sleep 0.1
   done
 fi
