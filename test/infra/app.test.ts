@@ -3,7 +3,7 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'n
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { afterAll, describe, expect, it } from 'vitest'
-import { exampleConfig } from './synthesis.js'
+import { exampleConfig, exampleTemplate } from './synthesis.js'
 
 const folder = mkdtempSync(path.join(tmpdir(), 'outbox-app-'))
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
@@ -39,6 +39,18 @@ function run(args: readonly string[], environment: NodeJS.ProcessEnv = offline):
 const synth = (outdir: string, ...more: readonly string[]) =>
   run(['node_modules/aws-cdk/bin/cdk', 'synth', '--quiet', '--output', path.join(folder, outdir), ...more])
 
+/** The command line adds paths of assets and constructs, for people. */
+const withoutMetadata = (template: unknown): unknown =>
+  JSON.parse(JSON.stringify(template, (key, value: unknown) => (key === 'Metadata' ? undefined : value)))
+
+/** What the CDK's own rules found in the templates. */
+function violations(outdir: string): readonly unknown[] {
+  const report = JSON.parse(readFileSync(path.join(folder, outdir, 'validation-report.json'), 'utf8')) as {
+    readonly pluginReports: readonly { readonly pluginName: string; readonly violations: readonly unknown[] }[]
+  }
+  return report.pluginReports.flatMap(({ violations: found }) => found)
+}
+
 /** What the CDK hands to the app. */
 const app = (context: Readonly<Record<string, unknown>>) =>
   run(['--import', 'tsx', 'bin/app.ts'], {
@@ -48,16 +60,17 @@ const app = (context: Readonly<Record<string, unknown>>) =>
   })
 
 describe('npx cdk synth', () => {
-  it('works offline and without credentials, and says the same twice', { timeout: 180_000 }, async () => {
-    expect(await synth('first')).toMatchObject({ code: 0 })
-    expect(await synth('second')).toMatchObject({ code: 0 })
-    const [first, second] = ['first', 'second'].map((outdir) =>
-      readFileSync(path.join(folder, outdir, 'outbox-relay-orders.template.json'), 'utf8'),
-    )
-    expect(second).toBe(first)
-    const assets = readdirSync(path.join(folder, 'first')).filter((name) => name.startsWith('asset.'))
-    expect(readdirSync(path.join(folder, 'second')).filter((name) => name.startsWith('asset.'))).toEqual(assets)
-  })
+  it(
+    'works offline and without credentials, in the way of the tests, and breaks no rule of CloudFormation',
+    { timeout: 120_000 },
+    async () => {
+      const { code, stderr } = await synth('first')
+      expect(code, stderr).toBe(0)
+      const template = readFileSync(path.join(folder, 'first', 'outbox-relay-orders.template.json'), 'utf8')
+      expect(withoutMetadata(JSON.parse(template))).toEqual(withoutMetadata(exampleTemplate().toJSON()))
+      expect(violations('first')).toEqual([])
+    },
+  )
 
   it('takes the configuration of a file named on the command line', { timeout: 120_000 }, async () => {
     const file = path.join(folder, 'other.json')

@@ -18,6 +18,9 @@ export interface Resource {
 export const exampleConfig = (): Record<string, unknown> =>
   JSON.parse(readFileSync('examples/config/existing-cluster.json', 'utf8')) as Record<string, unknown>
 
+// CDK's own template rules take seconds to load in every file: app.test.ts runs them, by the real command
+process.env.CDK_VALIDATION = 'false'
+
 const folder = mkdtempSync(path.join(tmpdir(), 'outbox-synth-'))
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
