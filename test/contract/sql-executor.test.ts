@@ -221,7 +221,10 @@ describe('A lost reply', () => {
 describe('A transaction', () => {
   test('is seen by nobody until it commits, and is then seen whole', async () => {
     const tx = await database.begin()
-    await Promise.all([tx.execute(write(1)), tx.execute(write(2)), tx.execute(write(3))])
+    const slow = { sql: 'INSERT INTO ledger (id) SELECT 1 FROM pg_sleep(0.1)', repeatable: false }
+    await Promise.all([tx.execute(slow), tx.execute(write(2)), tx.execute(write(3))])
+    // had two been under way at once, the service would have refused the second
+    expect(server.requests.map((request) => request.operation)).toEqual(['BeginTransaction', 'Execute', 'Execute', 'Execute'])
     expect(await ids()).toEqual([])
     await tx.commit()
     expect(await ids()).toEqual([1, 2, 3])

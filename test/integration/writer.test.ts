@@ -81,6 +81,7 @@ describe('A transaction', () => {
     ],
   ])('%s leaves nothing and is not tried again', async (_what, run, message) => {
     await expect(run()).rejects.toThrow(message)
+    expect(service.server.dataApi.openTransactions()).toEqual([])
     expect(await left()).toEqual({ orders: 0, events: 0, queued: 0 })
     expect(sent().filter((call) => call === 'BeginTransaction')).toHaveLength(1)
   })
