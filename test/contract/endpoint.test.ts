@@ -85,7 +85,9 @@ describe('SQS behind the endpoint', () => {
     [
       '11 attributes',
       {
-        MessageAttributes: Object.fromEntries('a b c d e f g h i j k'.split(' ').map((name) => [name, { DataType: 'String', StringValue: 'x' }])),
+        MessageAttributes: Object.fromEntries(
+          'a b c d e f g h i j k'.split(' ').map((name) => [name, { DataType: 'String', StringValue: 'x' }]),
+        ),
       },
       'InvalidParameterValue',
     ],
@@ -120,6 +122,12 @@ describe('SQS behind the endpoint', () => {
     })
     await expect(send(url)).rejects.toMatchObject({ name: 'EmptyBatchRequest' })
     await expect(send(url, entry('0'), entry('0'))).rejects.toMatchObject({ name: 'BatchEntryIdsNotDistinct' })
+    // also where the entry that is refused for itself would have been the one too many
+    const invalid = entry('0', '')
+    await expect(send(url, entry('0'), invalid)).rejects.toMatchObject({ name: 'BatchEntryIdsNotDistinct' })
+    await expect(send(url, ...Array.from({ length: 10 }, (_, n) => entry(`${n + 1}`)), invalid)).rejects.toMatchObject({
+      name: 'TooManyEntriesInBatchRequest',
+    })
     await expect(send(url, entry('a.b'))).rejects.toMatchObject({ name: 'InvalidBatchEntryId' })
     await expect(send(`${url}x`, entry('0'))).rejects.toMatchObject({ name: 'QueueDoesNotExist' })
     expect(await bodies(services.sqsClient, url)).toEqual([])

@@ -171,6 +171,24 @@ describe.each(['queue', 'topic', 'bus'])('a fault of destination %s', (name) => 
 })
 
 describe('faults', () => {
+  it('leave every other answer of PutEvents at its own index', async () => {
+    services.faults.set({ rules: [{ service: 'events', match: 'poison', fault: { kind: 'entry-missing' } }] })
+    const entry = { EventBusName: 'bus', Source: 's', DetailType: 't' }
+    const Entries = ['{"text":"poison"}', 'malformed', '{"text":"poison"}', '{"text":"good"}'].map((Detail) => ({
+      ...entry,
+      Detail,
+    }))
+    const answer = await services.eventsClient.send(new PutEventsCommand({ Entries }))
+    expect(answer.FailedEntryCount).toBe(1)
+    expect(answer.Entries).toEqual([
+      {},
+      expect.objectContaining({ ErrorCode: 'MalformedDetail' }),
+      {},
+      { EventId: expect.any(String) as string },
+    ])
+    expect(await destinations['bus']!.delivered()).toEqual(['good'])
+  })
+
   it('do not touch what a rule of the bus delivers to a queue', async () => {
     services.faults.set({ rules: [{ service: 'sqs', fault: { kind: 'error', name: 'AccessDenied' } }] })
     expect(await destinations['bus']!.send('a')).toEqual([ok])

@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { startLocalProcess, type LocalProcess } from '../support/local-process.js'
+import { discardLocalProcesses, startLocalProcess, type LocalProcess } from '../support/local-process.js'
 
 const python = process.env['OUTBOX_PYTHON']
 const script = fileURLToPath(new URL('../support/boto3-client.py', import.meta.url))
@@ -18,8 +18,7 @@ describe.skipIf(python === undefined && process.env['CI'] === undefined)('boto3,
     local = await startLocalProcess('--relays', '1')
   })
   afterAll(async () => {
-    await local.end('SIGTERM')
-    expect(await local.leftovers()).toEqual([])
+    await discardLocalProcesses()
   })
 
   it('writes rows, receives their events from the bus and the queue, and decodes every error', async () => {

@@ -3,8 +3,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import pg from 'pg'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
-import { startLocalStack, type LocalStack } from '../../src/local/stack.js'
-import { startLocalProcess } from '../support/local-process.js'
+import { startLocalStack, type LocalStack, type LocalState } from '../../src/local/stack.js'
+import { discardLocalProcesses, startLocalProcess } from '../support/local-process.js'
 import { isAlive } from '../../src/local/postgres/children.js'
 import { outboxClients, type OutboxClients } from '../support/outbox-clients.js'
 
@@ -130,7 +130,10 @@ describe('a local stack of its own configuration', () => {
     // as root, PostgreSQL runs as another user, who must be able to enter it
     await chmod(directory, 0o755)
   })
-  afterAll(() => rm(directory, { recursive: true }))
+  afterAll(async () => {
+    await discardLocalProcesses()
+    await rm(directory, { recursive: true, force: true })
+  })
   const quiet = { port: 0, relays: 0, log: () => undefined } as const
   const write = async (name: string, content: unknown) => {
     const file = join(directory, name)
@@ -199,16 +202,25 @@ describe('a local stack of its own configuration', () => {
 
   it('keeps the database across restarts with --data, even after it was killed, and then leaves nothing else behind', async () => {
     const data = join(directory, 'data')
-    const first = await startLocalProcess('--relays', '0', '--data', data)
+    const first = await startLocalProcess('--relays', '1', '--data', data)
     const before = outboxClients(first.description)
-    await before.insert('Kept', '{"n":1}', 'queue')
+    await before.insert('Kept', '{"n":1}', 'topic')
+    await before.insert('Delivered', '{"n":2}', 'queue')
+    // so the relay is at work when its stack is killed
+    await before.take('queue', 1)
     before.destroy()
+    const backlog = async () =>
+      ((await (await fetch(`${first.description.endpoint}/_local/state`)).json()) as LocalState).backlog.depth
+    await expect.poll(backlog).toBe(1)
     expect(await first.end('SIGKILL')).toEqual({ code: null, signal: 'SIGKILL' })
     await expect.poll(() => first.leftovers(), { timeout: 10_000 }).toEqual([])
 
-    const second = await startLocalProcess('--relays', '1', '--data', data)
+    const second = await startLocalProcess('--relays', '0', '--data', data)
     const after = outboxClients(second.description)
-    expect((await after.take('queue', 1))[0]).toContain('"data":{"n":1}')
+    const { records } = await after.execute('SELECT event_type FROM outbox_status WHERE status <> :published', {
+      published: 'published',
+    })
+    expect(records).toEqual([[{ stringValue: 'Kept' }]])
     after.destroy()
     expect(await second.end('SIGTERM')).toEqual({ code: 0, signal: null })
     expect(await second.leftovers()).toEqual([])

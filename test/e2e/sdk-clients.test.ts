@@ -1,6 +1,5 @@
-import { existsSync } from 'node:fs'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { startLocalProcess, type LocalProcess } from '../support/local-process.js'
+import { discardLocalProcesses, startLocalProcess, type LocalProcess } from '../support/local-process.js'
 import { outboxClients, type OutboxClients } from '../support/outbox-clients.js'
 
 let local: LocalProcess
@@ -12,9 +11,7 @@ beforeAll(async () => {
 })
 afterAll(async () => {
   clients.destroy()
-  // ended by the last test; here only if that one did not run
-  if (existsSync(`/proc/${local.pid}`)) await local.end('SIGKILL')
-  await local.leftovers()
+  await discardLocalProcesses()
 })
 
 describe('outbox local, from outside', () => {

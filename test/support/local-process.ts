@@ -1,4 +1,4 @@
-import { spawn } from 'node:child_process'
+import { spawn, type ChildProcess } from 'node:child_process'
 import { chmod, mkdtemp, readdir, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -17,13 +17,23 @@ export interface LocalProcess {
   children(): Promise<readonly number[]>
   /** Sends the signal, and waits for the end of it and of all that it started; answers its exit code and signal. */
   end(signal: NodeJS.Signals): Promise<{ readonly code: number | null; readonly signal: NodeJS.Signals | null }>
-  /** What it left in its temporary directory, which is then removed. */
+  /** What it left in its temporary directory. */
   leftovers(): Promise<readonly string[]>
 }
 
 const outbox = fileURLToPath(new URL('../../dist/esm/bin/outbox.js', import.meta.url))
 
-/** Runs the command until it is ready. Whoever starts it ends it. */
+const started: { readonly child: ChildProcess; readonly temporary: string }[] = []
+
+/** Kills what a test that failed did not end, and removes the temporary directories. Call it in `afterAll`. */
+export async function discardLocalProcesses(): Promise<void> {
+  for (const { child, temporary } of started.splice(0)) {
+    child.kill('SIGKILL')
+    await rm(temporary, { recursive: true, force: true })
+  }
+}
+
+/** Runs the command until it is ready. Whoever starts it ends it, and calls `discardLocalProcesses`. */
 export async function startLocalProcess(...args: readonly string[]): Promise<LocalProcess> {
   const temporary = await mkdtemp(join(tmpdir(), 'outbox-local-test-'))
   // as root, PostgreSQL runs as another user, who must be able to enter it
@@ -32,6 +42,7 @@ export async function startLocalProcess(...args: readonly string[]): Promise<Loc
     env: { PATH: process.env['PATH'], TMPDIR: temporary, HOME: process.env['HOME'] },
     stdio: ['ignore', 'pipe', 'pipe'],
   })
+  started.push({ child, temporary })
   let stdout = ''
   let stderr = ''
   child.stderr.setEncoding('utf8').on('data', (text: string) => (stderr += text))
@@ -44,9 +55,6 @@ export async function startLocalProcess(...args: readonly string[]): Promise<Loc
       if (line.startsWith('{"ready":true')) resolve(JSON.parse(line) as LocalStackDescription)
     })
     void exited.then(({ code }) => reject(new Error(`outbox local ended with exit code ${code}: ${stderr}`)))
-  }).catch(async (error: unknown) => {
-    await rm(temporary, { recursive: true, force: true })
-    throw error
   })
   const pid = child.pid!
   return {
@@ -68,10 +76,6 @@ export async function startLocalProcess(...args: readonly string[]): Promise<Loc
       }
       return how
     },
-    async leftovers() {
-      const left = await readdir(temporary).catch(() => [])
-      await rm(temporary, { recursive: true, force: true })
-      return left
-    },
+    leftovers: () => readdir(temporary),
   }
 }
