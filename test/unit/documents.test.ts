@@ -97,7 +97,7 @@ describe('names in Markdown', () => {
     ...documents.filter((file) => file.startsWith('docs/adr/')),
   ])('%s names only files that exist', (document) => {
     const paths = quoted(read(document)).filter((code) =>
-      /^(src|lib|lambdas|bin|test|docs|scripts|examples|\.ci)\/[\w./-]*$/.test(code),
+      /^(src|lib|lambdas|bin|test|bench|docs|scripts|examples|\.ci)\/[\w./-]*$/.test(code),
     )
     expect(paths.filter((name) => !existsSync(path.join(root, name)))).toEqual([])
   })
@@ -115,7 +115,7 @@ describe('ARCHITECTURE.md', () => {
   it('has every folder of src, and every top-level folder of code, in its code map', () => {
     const codeMap = section('ARCHITECTURE.md', 'Code map')
     const folders = readdirSync(path.join(root, 'src')).map((name) => `src/${name}`)
-    for (const folder of [...folders, 'bin', 'lib', 'lambdas', 'test', 'scripts', 'examples', 'docs']) {
+    for (const folder of [...folders, 'bin', 'lib', 'lambdas', 'test', 'bench', 'scripts', 'examples', 'docs']) {
       if (statSync(path.join(root, folder)).isDirectory()) expect(codeMap, folder).toContain(`\`${folder}/`)
     }
   })
