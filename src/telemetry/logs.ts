@@ -17,7 +17,7 @@ export const logCatalogue: Readonly<Record<LogMessage, LogDefinition>> = {
   'schema-refused': {
     level: 'ERROR',
     text: 'The outbox schema cannot be served by this release',
-    meaning: 'tables are missing, newer than this release, or belong to another installation; nothing was claimed',
+    meaning: 'tables are missing, older or newer than this release can serve, out of reach of the database user, or belong to another installation; nothing was claimed',
   },
   'database-error': {
     level: 'ERROR',

@@ -41,7 +41,7 @@ export const metricCatalogue: Readonly<Record<MetricName, MetricDefinition>> = {
   Failed: count('relay', 'events that failed for good', true),
   Unrouted: count('relay', 'events that no route leads to a configured destination; they wait'),
   UnknownEntries: count('relay', 'entries of a request that its answer named neither as accepted nor as refused', true),
-  DroppedHeaders: count('relay', 'headers dropped because their reduced name clashes with another attribute', true),
+  DroppedHeaders: count('relay', 'headers dropped: their reduced name is empty or clashes with another attribute, or their value is no string', true),
   DestinationFaults: count('relay', 'requests that failed whole: throttled, 5xx, network, timeout, rights, missing', true),
   PublishRequests: count('relay', 'publish requests sent', true),
   DeliveryLatency: {

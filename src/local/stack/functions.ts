@@ -9,7 +9,7 @@ import { builtFile } from '../lambda/package-root.js'
 import { DATABASE, RESOURCE_ARN, secretArn, type LoginName } from './database.js'
 
 /** Seconds after which an invocation is killed, as the stack in an account sets them. */
-const TIMEOUT_SECONDS: Readonly<Record<HandlerName, number>> = { relay: 90, cleanup: 300, monitor: 30, migrate: 600 }
+const TIMEOUT_SECONDS: Readonly<Record<HandlerName, number>> = { relay: 90, cleanup: 300, monitor: 55, migrate: 330 }
 
 export interface FunctionsOptions {
   readonly endpointUrl: string
