@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url'
 import { OutboxError } from '../../core/errors.js'
 
 /** The directory of this package, wherever this file lies in it: the sources and `dist/esm` have different depths. */
-export function packageRoot(): string {
+function packageRoot(): string {
   for (let directory = dirname(fileURLToPath(import.meta.url)); ; directory = dirname(directory)) {
     const manifest = join(directory, 'package.json')
     if (existsSync(manifest) && (JSON.parse(readFileSync(manifest, 'utf8')) as { name?: string }).name === 'aurora-outbox-relay')
