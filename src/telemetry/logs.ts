@@ -12,19 +12,25 @@ export const logCatalogue: Readonly<Record<LogMessage, LogDefinition>> = {
   'configuration-error': {
     level: 'ERROR',
     text: 'Configuration error',
-    meaning: 'the invocation ended before it did anything; the field `reason` names the variable, the value seen and the value allowed',
+    meaning:
+      'the invocation ended before it did anything; the field `reason` names the variable, the value seen and the value allowed',
   },
   'schema-refused': {
     level: 'ERROR',
     text: 'The outbox schema cannot be served by this release',
-    meaning: 'tables are missing, older or newer than this release can serve, out of reach of the database user, or belong to another installation; nothing was claimed',
+    meaning:
+      'tables are missing, older or newer than this release can serve, out of reach of the database user, or belong to another installation; nothing was claimed',
   },
   'database-error': {
     level: 'ERROR',
     text: 'The database could not be used',
     meaning: 'a statement failed for good or until the deadline; leases run out by themselves and the next pass goes on',
   },
-  'relay-pass-completed': { level: 'INFO', text: 'Relay pass completed', meaning: 'one invocation ended as planned, with its totals' },
+  'relay-pass-completed': {
+    level: 'INFO',
+    text: 'Relay pass completed',
+    meaning: 'one invocation ended as planned, with its totals',
+  },
   'lease-lost': {
     level: 'WARN',
     text: 'Lease lost',
@@ -43,7 +49,8 @@ export const logCatalogue: Readonly<Record<LogMessage, LogDefinition>> = {
   'destination-fault': {
     level: 'WARN',
     text: 'A destination failed',
-    meaning: 'a whole request failed for a reason no event causes; its events are retried and not charged. `configuration` true: waiting will not heal it',
+    meaning:
+      'a whole request failed for a reason no event causes; its events are retried and not charged. `configuration` true: waiting will not heal it',
   },
   'unknown-entry': {
     level: 'WARN',

@@ -34,14 +34,21 @@ export const metricCatalogue: Readonly<Record<MetricName, MetricDefinition>> = {
   HeldEvents: count('monitor', 'events that wait behind an earlier event of their ordering key, or for their destination'),
   ScheduledEvents: count('monitor', 'events that are not due yet'),
   FailedEvents: count('monitor', 'events that failed and wait for an operator'),
-  BlockedKeys: count('monitor', 'ordering keys that wait for an earlier event of theirs: one that backs off, or failed and blocks'),
+  BlockedKeys: count(
+    'monitor',
+    'ordering keys that wait for an earlier event of theirs: one that backs off, or failed and blocks',
+  ),
   LeasedShards: count('monitor', 'shards, of 16, that a relay holds at this moment'),
   Published: count('relay', 'events that a destination confirmed and whose receipt is written', true),
   Retried: count('relay', 'events sent back to wait for another attempt', true),
   Failed: count('relay', 'events that failed for good', true),
   Unrouted: count('relay', 'events that no route leads to a configured destination; they wait'),
   UnknownEntries: count('relay', 'entries of a request that its answer named neither as accepted nor as refused', true),
-  DroppedHeaders: count('relay', 'headers dropped: their reduced name is empty or clashes with another attribute, or their value is no string', true),
+  DroppedHeaders: count(
+    'relay',
+    'headers dropped: their reduced name is empty or clashes with another attribute, or their value is no string',
+    true,
+  ),
   DestinationFaults: count('relay', 'requests that failed whole: throttled, 5xx, network, timeout, rights, missing', true),
   PublishRequests: count('relay', 'publish requests sent', true),
   DeliveryLatency: {
