@@ -49,7 +49,7 @@ const batchSize = 10
 const visibilitySeconds = 20
 const waitSeconds = 1
 /** After a batch that was not full: the next one may be. */
-const lingerMs = 100
+const lingerMs = 250
 /** After a refused request. */
 const refusedMs = 250
 
@@ -79,7 +79,8 @@ export function startConsumer(options: ConsumerOptions): Consumer {
     )
     if (messages.length === 0) return
     lastDeliveryMs = performance.now()
-    duplicates += await ship(messages.map(eventOf))
+    const handledBefore = await ship(messages.map(eventOf))
+    duplicates += handledBefore // not `+= await`: another receiver may count meanwhile
     // lost between these two, the batch comes once more, and the inbox knows all of it
     const entries = messages.map((message, index) => ({ Id: String(index), ReceiptHandle: message.ReceiptHandle }))
     await sqs.send(new DeleteMessageBatchCommand({ QueueUrl: queueUrl, Entries: entries }))

@@ -58,9 +58,8 @@ function inWorker(stack: LocalStack, options: DemoOptions, log: (line: string) =
   return new Promise<ScenarioResult | 'interrupted'>((resolve, reject) => {
     let result: ScenarioResult | 'interrupted' = 'interrupted'
     worker.on('message', (message: WorkerMessage) => {
-      if (message.kind === 'say') say(message.line)
-      else if (message.kind === 'log') log(message.line)
-      else result = message.result
+      if (message.kind === 'result') result = message.result
+      else (message.kind === 'say' ? say : log)(message.line)
     })
     worker.once('error', reject)
     worker.once('exit', () => resolve(result))

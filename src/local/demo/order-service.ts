@@ -13,6 +13,8 @@ export interface OrderServiceOptions {
   readonly writers: number
   /** Orders a second, all writers together, if the machine is fast enough. */
   readonly ordersPerSecond: number
+  /** Awaited when the first order is committed: the others follow. */
+  readonly afterFirst: () => Promise<void>
   readonly stop: AbortSignal
 }
 
@@ -40,38 +42,48 @@ const guestEvery = 5
  * await service.ended
  */
 export function startOrderService(options: OrderServiceOptions): OrderService {
-  const { database, orders, writers, ordersPerSecond, stop } = options
+  const { database, orders, writers, ordersPerSecond, afterFirst, stop } = options
   const outbox = createOutbox({ database })
   const failed = new AbortController()
   const over = AbortSignal.any([stop, failed.signal])
-  const startedMs = performance.now()
+  const isOver = (): boolean => over.aborted
   let taken = 0
   let committed = 0
   let rolledBack = 0
 
-  const write = async (): Promise<void> => {
-    while (taken < orders && !over.aborted) {
+  const write = async (number: number): Promise<void> => {
+    if (number % rollbackEvery === rollbackEvery - 1) {
+      await changeOneMind(database, outbox, number)
+      rolledBack++
+    }
+    await outbox.transaction(async (tx) => tx.writeEvents([await placeOrder(tx, number)]))
+    committed++
+  }
+
+  const writeOthers = async (startedMs: number): Promise<void> => {
+    while (taken < orders && !isOver()) {
       const number = taken++
       await pauseUntil(startedMs + (number / ordersPerSecond) * 1000, over)
-      if (over.aborted) return
-      if (number % rollbackEvery === rollbackEvery - 1) {
-        await changeOneMind(database, outbox, number)
-        rolledBack++
-      }
-      await outbox.transaction(async (tx) => tx.writeEvents([await placeOrder(tx, number)]))
-      committed++
+      if (isOver()) return
+      await write(number)
     }
   }
 
-  const ended = Promise.all(
-    Array.from({ length: writers }, () =>
-      write().catch((error: unknown) => {
-        failed.abort() // the others need not go on
-        throw error
-      }),
-    ),
-  )
-  return { committed: () => committed, rolledBack: () => rolledBack, ended: ended.then(() => undefined) }
+  const writeAll = async (): Promise<void> => {
+    await write(taken++)
+    await afterFirst()
+    const startedMs = performance.now()
+    await Promise.all(
+      Array.from({ length: writers }, () =>
+        writeOthers(startedMs).catch((error: unknown) => {
+          failed.abort() // the others need not go on
+          throw error
+        }),
+      ),
+    )
+  }
+
+  return { committed: () => committed, rolledBack: () => rolledBack, ended: writeAll() }
 }
 
 /** An order that is written whole, its event too, and then rolled back: nobody may ever see it. */

@@ -3,9 +3,9 @@ import { pause } from './pause.js'
 
 /** The local stack's fault rules, through its control API. */
 export interface FaultControl {
-  readonly set: (setting: FaultSetting) => Promise<void>
+  readonly set: (setting: FaultSetting) => Promise<FaultReport>
   readonly get: () => Promise<FaultReport>
-  readonly clear: () => Promise<void>
+  readonly clear: () => Promise<FaultReport>
 }
 
 /** @param endpoint of the local stack */
@@ -19,9 +19,9 @@ export function faultControl(endpoint: string): FaultControl {
     return (await answer.json()) as FaultReport
   }
   return {
-    set: async (setting) => void (await call('PUT', setting)),
+    set: (setting) => call('PUT', setting),
     get: () => call('GET'),
-    clear: async () => void (await call('DELETE')),
+    clear: () => call('DELETE'),
   }
 }
 
@@ -35,7 +35,7 @@ const sends = [
 /** Requests to each service that arrive, and whose answers do not, before everything is down. */
 const lostReplies = 2
 /** How long to wait for them if no relay sends anything. */
-const lostRepliesMs = 2000
+const lostRepliesMs = 10_000
 
 /**
  * Every destination is down for `seconds`. It begins as real outages do: a few requests arrive and their answers are lost,
@@ -57,8 +57,8 @@ export async function haveOutage(faults: FaultControl, seconds: number, stop: Ab
 }
 
 /** The queues say yes to three messages and deliver none of them: real loss, which the ledger must show. */
-export function swallowSome(faults: FaultControl): Promise<void> {
-  return faults.set({
+export async function swallowSome(faults: FaultControl): Promise<void> {
+  await faults.set({
     rules: [{ service: 'sqs', operation: 'SendMessageBatch', times: 3, fault: { kind: 'swallow' } }],
   })
 }

@@ -39,11 +39,14 @@ export interface ScenarioContext {
 
 /** What the demo's thread tells. */
 export type WorkerMessage =
-  | { readonly kind: 'say' | 'log'; readonly line: string }
+  | { readonly kind: 'say'; readonly line: string }
+  | { readonly kind: 'log'; readonly line: string }
   | { readonly kind: 'result'; readonly result: ScenarioResult | 'interrupted' }
 
 const writers = 4
 const receivers = 2
+/** If a relay does not start, the rest shows it. */
+const firstOrderLimitMs = 30_000
 /** Part of the orders that is written before the outage begins. */
 const outageAfter = 0.3
 /** Writing takes so much longer than twice the outage: the outage is in the middle of it. */
@@ -99,11 +102,27 @@ async function writeAndDrain(
   const over = new AbortController()
   const ending = AbortSignal.any([stop, over.signal])
   const faults = faultControl(endpoint)
-  say(`${orders} orders, ${writers} writers; a consumer ships what arrives.\n\n${secondTitle}`)
-  const ordersPerSecond = orders / (writingSeconds + 2 * outageSeconds)
-  const service = startOrderService({ database, orders, writers, ordersPerSecond, stop: ending })
-
   let down = false
+  let watching: Promise<void> | undefined
+  const phaseOf = ({ committed, ageSeconds }: Glance): Phase => {
+    if (down) return 'OUTAGE'
+    if (ageSeconds > recoveredSeconds) return 'recovering'
+    return committed < orders ? 'flowing' : 'draining'
+  }
+
+  // a relay has to start its process first, and an outage that nobody meets shows nothing
+  const afterFirst = async (): Promise<void> => {
+    await shipped(database, 1, ending)
+    say(
+      `The first order is through. Now ${orders} orders by ${writers} writers; a consumer ships what arrives.\n\n${secondTitle}`,
+    )
+    watching = watch(database, (elapsedMs, glance) => say(secondLine(elapsedMs, phaseOf(glance), glance)), ending).catch(
+      (error: unknown) => log(`watching ended: ${String(error)}`),
+    )
+  }
+  const ordersPerSecond = orders / (writingSeconds + 2 * outageSeconds)
+  const service = startOrderService({ database, orders, writers, ordersPerSecond, afterFirst, stop: ending })
+
   const breakAndMend = async (): Promise<void> => {
     while (service.committed() < orders * outageAfter && !ending.aborted) await pause(50, ending)
     if (outageSeconds > 0 && !ending.aborted) {
@@ -111,19 +130,11 @@ async function writeAndDrain(
       say(`  -- every destination is down for ${outageSeconds} s --`)
       await haveOutage(faults, outageSeconds, ending)
       down = false
-      if (!ending.aborted) say('  -- destinations are back --')
+      say('  -- destinations are back --')
     }
     if (broken === 'swallow') await swallowSome(faults)
   }
 
-  const phaseOf = ({ ageSeconds }: Glance): Phase => {
-    if (down) return 'OUTAGE'
-    if (ageSeconds > recoveredSeconds) return 'recovering'
-    return service.committed() < orders ? 'flowing' : 'draining'
-  }
-  const watching = watch(database, (elapsedMs, glance) => say(secondLine(elapsedMs, phaseOf(glance), glance)), ending).catch(
-    (error: unknown) => log(`watching ended: ${String(error)}`),
-  )
   try {
     await Promise.all([service.ended, breakAndMend()])
     await drain(database, consumer, ending)
@@ -146,6 +157,16 @@ async function watch(
     if (signal.aborted) return
     const glance = await glanceAtOrders(database)
     show(performance.now() - startedMs, glance)
+  }
+}
+
+/** Waits until so many orders are shipped, but not for ever. */
+async function shipped(database: DataApiDatabase, orders: number, signal: AbortSignal): Promise<void> {
+  const limitMs = performance.now() + firstOrderLimitMs
+  while (!signal.aborted && performance.now() < limitMs) {
+    const { consumed } = await glanceAtOrders(database)
+    if (consumed >= orders) return
+    await pause(100, signal)
   }
 }
 
