@@ -88,7 +88,7 @@ describe('the alarm on backlog age, fed by the real monitor through a real outag
     expect(datapoints).toEqual([...datapoints].sort((a, b) => a - b))
 
     stack.faults.clear()
-    await expect.poll(async () => (await stack.state()).backlog.depth, { timeout: 90_000, interval: 500 }).toBe(0)
+    await expect.poll(async () => (await stack.state()).backlog.depth, { timeout: 150_000, interval: 500 }).toBe(0)
     expect(await datapoint()).toBe(0)
 
     async function sleepUntil(second: number): Promise<void> {
