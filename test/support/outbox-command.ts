@@ -16,7 +16,8 @@ export interface RunningCommand {
   readonly ended: Promise<Ended>
   /** Resolves as soon as stdout or stderr holds `text`; rejects if the command ends before it. */
   seen(text: string): Promise<void>
-  signal(name: NodeJS.Signals): void
+  /** To it alone, or to it and all it started in its process group, as Ctrl-C in a terminal does. */
+  signal(name: NodeJS.Signals, to?: 'itself' | 'group'): void
 }
 
 /** Starts the built command as a person would, with nothing of this process's AWS or outbox settings. */
@@ -25,6 +26,7 @@ export function startOutbox(args: readonly string[], environment: Readonly<Recor
   const child = spawn(process.execPath, [script, ...args], {
     env: { ...Object.fromEntries(own), AWS_EC2_METADATA_DISABLED: 'true', ...environment },
     stdio: ['ignore', 'pipe', 'pipe'],
+    detached: true, // a process group of its own
   })
   let out = ''
   let err = ''
@@ -61,7 +63,10 @@ export function startOutbox(args: readonly string[], environment: Readonly<Recor
     firstLine,
     ended,
     seen: (text) => until(() => (out.includes(text) || err.includes(text) ? true : undefined)).then(() => undefined),
-    signal: (name) => void child.kill(name),
+    signal: (name, to = 'itself') => {
+      if (child.pid === undefined || child.exitCode !== null) return
+      process.kill(to === 'group' ? -child.pid : child.pid, name)
+    },
   }
 }
 
