@@ -66,6 +66,9 @@ describe('a migration', () => {
     const schema = emptySchema()
     expect(await migrate(database, within(schema))).toEqual({ schema, schemaVersion, applied: files, installation: null })
     expect(await deliverOne(schema)).toEqual([[true], 1])
+    // ON CONFLICT watches one index: with another one, two migrators at one file would now and then fail in place of waiting
+    const unique = `SELECT indexname FROM pg_indexes WHERE schemaname = $1 AND tablename = 'outbox_migration'`
+    expect(await api.db.query(unique, [schema])).toEqual([{ indexname: 'outbox_migration_pkey' }])
     api.requests.length = 0
     expect(await migrate(database, within(schema))).toEqual({ schema, schemaVersion, applied: [], installation: null })
     expect(api.requests.map(({ operation }) => operation)).not.toContain('BeginTransaction')

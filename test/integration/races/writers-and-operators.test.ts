@@ -155,13 +155,22 @@ describe('replay and cleanup of the same events', () => {
 })
 
 test('of two repairs the slow one does not queue again what the other one repaired and a relay published', async () => {
+  // stripes are locked in ascending order: the slow one must stop before it has locked the other key
+  const [early, late] = (
+    await observer.query<{ key: string }>(`SELECT k AS key FROM unnest(CAST($1 AS text[])) k ORDER BY outbox_key_stripe(k)`, [
+      [key3, key5],
+    ])
+  ).map(({ key }) => key)
   await observer.query('ALTER TABLE outbox DISABLE TRIGGER outbox_enqueue')
-  await add(observer, 1, { key: `'${key3}'` })
-  await add(observer, 1, { key: `'${key5}'`, from: 2 })
+  await add(observer, 1, { key: `'${early ?? ''}'` })
+  await add(observer, 1, { key: `'${late ?? ''}'`, from: 2 })
   await observer.query('ALTER TABLE outbox ENABLE TRIGGER outbox_enqueue')
+  await observer.query(`UPDATE outbox SET id = CAST('ffffffff-ffff-7fff-bfff-ffffffffffff' AS uuid) WHERE ordering_key = $1`, [
+    late,
+  ])
   const [first] = await observer.query<{ id: string }>('SELECT CAST(id AS text) AS id FROM outbox ORDER BY id')
   await blocker.query('BEGIN')
-  await blocker.query('SELECT outbox_lock_keys(ARRAY[$1])', [key3])
+  await blocker.query('SELECT outbox_lock_keys(ARRAY[$1])', [early])
   const slow = repair(b)
   await waitsForLock(observer, backendOfB)
   const fast = repair(a, first!.id)
