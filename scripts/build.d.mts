@@ -1,6 +1,12 @@
 /** The handlers that a stack runs: folders of `lambdas/`. */
 export declare const handlers: readonly string[]
 
+/** The source of each export of the package, by its name there. */
+export declare const entryPoints: Readonly<Record<'writer' | 'inbox' | 'local' | 'cdk', string>>
+
+/** The command, and what it starts by its path. */
+export declare const commands: readonly string[]
+
 export interface BuildResult {
   /** Bytes of each bundle, by its path. */
   readonly sizes: Readonly<Record<string, number>>

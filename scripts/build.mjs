@@ -1,15 +1,26 @@
 // Builds dist/: `npm run build`, or build() from a test's set-up.
 //   dist/lambdas/<name>/   one file per handler, everything bundled, ready for Code.fromAsset; migrate has its SQL beside it
 //   dist/local/            the process that runs a handler on a laptop
-//   dist/esm/              the sources, transpiled one by one, with the SQL where they look for it
+//   dist/esm/              what the package's entry points and its command reach, transpiled file by file, with the SQL where
+//                          it is looked for
+// (build-package.mjs adds CommonJS and types.)
 // A file is replaced whole and only if it changed: a build beside a running relay, or beside another build, breaks neither.
 import { build as bundle, transform } from 'esbuild'
 import { chmod, mkdir, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises'
 import path from 'node:path'
 import { fileURLToPath } from 'node:url'
 
-const root = fileURLToPath(new URL('..', import.meta.url))
+export const root = fileURLToPath(new URL('..', import.meta.url))
 export const handlers = ['relay', 'cleanup', 'monitor', 'migrate']
+/** What package.json exports, by its name there. */
+export const entryPoints = {
+  writer: 'src/writer/index.ts',
+  inbox: 'src/inbox/index.ts',
+  local: 'src/local/stack.ts',
+  cdk: 'lib/index.ts',
+}
+/** The command, and the file that its demo starts as a thread. */
+export const commands = ['bin/outbox.ts', 'src/local/demo/worker.ts']
 
 /** 20: what runs it on a laptop; Lambda runs it on 24. */
 const target = 'node20'
@@ -84,12 +95,11 @@ const withoutLocales = {
 
 /** No type is checked here (`npm run types` does); imports already end in `.js`, so each file stands as it is. */
 async function transpileTree() {
-  const sources = [...(await filesIn('src', '.ts')), ...(await filesIn('lib', '.ts')), ...(await filesIn('bin', '.ts'))]
+  const sources = await reachedFrom([...Object.values(entryPoints), ...commands])
   const written = await Promise.all(
     sources.map(async (source) => {
       const file = path.join('dist/esm', source.replace(/\.ts$/, '.js'))
-      const text = await readFile(path.join(root, source), 'utf8')
-      const { code } = await transform(text, { loader: 'ts', format: 'esm', target, sourcefile: source })
+      const code = await transpile(source, { format: 'esm' })
       const isCommand = source === 'bin/outbox.ts'
       await replaceFile(file, isCommand && !code.startsWith('#!') ? `#!/usr/bin/env node\n${code}` : code)
       if (isCommand) await chmod(path.join(root, file), 0o755)
@@ -102,6 +112,32 @@ async function transpileTree() {
     (file) => !current.has(file),
   )
   await Promise.all(stale.map((file) => rm(path.join(root, file), { force: true })))
+}
+
+/**
+ * @param {string} source
+ * @param {import('esbuild').TransformOptions} options
+ */
+export async function transpile(source, options) {
+  const text = await readFile(path.join(root, source), 'utf8')
+  return (await transform(text, { loader: 'ts', target, sourcefile: source, ...options })).code
+}
+
+/** The sources of which something is loaded at run time, types not counted. */
+export async function reachedFrom(sources) {
+  const { metafile } = await bundle({
+    absWorkingDir: root,
+    entryPoints: sources,
+    outdir: 'dist',
+    bundle: true,
+    packages: 'external',
+    platform: 'node',
+    format: 'esm',
+    metafile: true,
+    write: false,
+    logLevel: 'silent',
+  })
+  return Object.keys(metafile.inputs).sort()
 }
 
 /** A migration that was renamed must not be applied under its old name too: what is not in the source goes. */
@@ -119,15 +155,15 @@ async function copySql(from, to) {
   return copied
 }
 
-async function filesIn(folder, extension) {
+export async function filesIn(folder, extension) {
   const entries = await readdir(path.join(root, folder), { recursive: true, withFileTypes: true }).catch(() => [])
   return entries
-    .filter((entry) => entry.isFile() && entry.name.endsWith(extension) && !entry.name.endsWith('.d.ts'))
+    .filter((entry) => entry.isFile() && entry.name.endsWith(extension))
     .map((entry) => path.relative(root, path.join(entry.parentPath, entry.name)))
     .sort()
 }
 
-async function replaceFile(file, contents) {
+export async function replaceFile(file, contents) {
   const absolute = path.join(root, file)
   const before = await readFile(absolute).catch(() => undefined)
   const after = Buffer.from(contents)

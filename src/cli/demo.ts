@@ -38,16 +38,18 @@ export function demoCommand({ terminal, finish }: CommandContext): Command {
 
 async function runDemo(options: DemoCommandOptions, terminal: Terminal): Promise<ExitCode> {
   const stop = terminal.stopSignal()
-  const { demo } = await loadLocal(() => import('../local/demo/demo.js'))
   // with --json stdout belongs to the ledger
   const say = options.json === true ? terminal.err : terminal.out
-  const result = await demo({
-    orders: options.orders,
-    outageSeconds: options.outageSeconds,
-    broken: options.swallow === true ? 'swallow' : 'nothing',
-    logs: options.verbose === true ? 'shown' : 'hidden',
-    say: (line) => say(`${line}\n`),
-    stop,
+  const result = await loadLocal(async () => {
+    const { demo } = await import('../local/demo/demo.js')
+    return await demo({
+      orders: options.orders,
+      outageSeconds: options.outageSeconds,
+      broken: options.swallow === true ? 'swallow' : 'nothing',
+      logs: options.verbose === true ? 'shown' : 'hidden',
+      say: (line) => say(`${line}\n`),
+      stop,
+    })
   })
   if (result === 'interrupted') {
     terminal.err('outbox: interrupted before the ledger was drawn; everything is stopped and removed\n')

