@@ -18,8 +18,8 @@ import { SoakRun } from './soak-run.js'
 import { write } from './writer.js'
 
 const seed = Number(process.env['OUTBOX_SEED'] ?? Date.now() % 1_000_000)
-const events = Number(process.env['OUTBOX_SOAK_EVENTS'] ?? 8_000)
-const chaosSeconds = Number(process.env['OUTBOX_SOAK_SECONDS'] ?? 10)
+const events = Number(process.env['OUTBOX_SOAK_EVENTS'] ?? 12_000)
+const chaosSeconds = Number(process.env['OUTBOX_SOAK_SECONDS'] ?? 15)
 
 const database = await outboxDatabase('soak')
 const session = await database.open()
