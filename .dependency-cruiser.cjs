@@ -12,16 +12,37 @@ module.exports = {
     { name: 'no-cycles', severity: 'error', comment: 'a cycle hides who owns what', from: {}, to: { circular: true } },
     only('core-is-pure', '^src/core/', ['^src/core/'], 'the domain imports nothing: no package, no node:*'),
     only('config', '^src/config/', ['^src/(config|core)/', '^node_modules/zod/'], 'settings: core and zod'),
-    only('telemetry', '^src/telemetry/', ['^src/(telemetry|core)/', '^node_modules/@aws-lambda-powertools/'], 'catalogues: core; the adapter: powertools'),
+    only(
+      'telemetry',
+      '^src/telemetry/',
+      ['^src/(telemetry|core)/', '^node_modules/@aws-lambda-powertools/'],
+      'catalogues: core; the adapter: powertools',
+    ),
     only('store', '^src/store/', ['^src/(store|core)/', '^(node:)?(fs|url|path|crypto)'], 'the store speaks SQL through a port'),
-    only('data-api', '^src/data-api/', ['^src/(data-api|core)/', '^src/telemetry/', '^node_modules/@aws-sdk/client-rds-data/'], 'the Data API adapter'),
+    only(
+      'data-api',
+      '^src/data-api/',
+      ['^src/(data-api|core)/', '^src/telemetry/', '^node_modules/@aws-sdk/client-rds-data/'],
+      'the Data API adapter',
+    ),
     only(
       'publishers',
       '^src/publishers/([^/]+)/',
-      ['^src/core/', '^src/telemetry/', '^src/publishers/$1/', '^src/publishers/[^/]+\\.ts$', '^node_modules/@aws-sdk/client-(eventbridge|sqs|sns)/'],
+      [
+        '^src/core/',
+        '^src/telemetry/',
+        '^src/publishers/$1/',
+        '^src/publishers/[^/]+\\.ts$',
+        '^node_modules/@aws-sdk/client-(eventbridge|sqs|sns)/',
+      ],
       'a publisher knows its own SDK client and no other publisher',
     ),
-    only('writer', '^src/writer/', ['^src/(writer|core|store|data-api)/', '^(node:)?crypto', '^node_modules/@aws-sdk/client-rds-data/'], 'the writer stays light'),
+    only(
+      'writer',
+      '^src/writer/',
+      ['^src/(writer|core|store|data-api)/', '^(node:)?crypto', '^node_modules/@aws-sdk/client-rds-data/'],
+      'the writer stays light',
+    ),
     only('inbox', '^src/inbox/', ['^src/(inbox|core|store|data-api)/'], 'the inbox stays light'),
     {
       name: 'local-is-for-laptops',
@@ -55,6 +76,10 @@ module.exports = {
     doNotFollow: { path: 'node_modules' },
     tsPreCompilationDeps: true,
     tsConfig: { fileName: 'tsconfig.json' },
-    enhancedResolveOptions: { exportsFields: ['exports'], conditionNames: ['import', 'node', 'default', 'types'], extensions: ['.ts', '.js', '.json'] },
+    enhancedResolveOptions: {
+      exportsFields: ['exports'],
+      conditionNames: ['import', 'node', 'default', 'types'],
+      extensions: ['.ts', '.js', '.json'],
+    },
   },
 }

@@ -14,6 +14,8 @@ const tier = (name: string, options: { timeoutMs: number; needsServices?: boolea
 
 export default defineConfig({
   test: {
+    // most tests wait for a database, a timer or a process: more files at once than cores
+    maxWorkers: 3,
     reporters: process.env.CI === undefined ? ['default'] : ['default', ['json', { outputFile: 'coverage/results.json' }]],
     coverage: { provider: 'v8', include: ['src/core/**', 'src/store/**'], reporter: ['text', 'json-summary'] },
     projects: [
