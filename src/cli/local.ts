@@ -38,16 +38,18 @@ export function localCommand({ terminal }: CommandContext): Command {
 
 async function runLocal(options: LocalOptions, terminal: Terminal): Promise<void> {
   const stop = terminal.stopSignal()
-  const { startLocalStack } = await loadLocal(() => import('../local/stack.js'))
-  const stack = await withProgress(terminal, 'starting PostgreSQL and the services', () =>
-    startLocalStack({
-      port: options.port,
-      relays: options.relays,
-      log: (line) => terminal.err(`${line}\n`),
-      ...(options.config === undefined ? {} : { configFile: options.config }),
-      ...(options.data === undefined ? {} : { dataDirectory: options.data }),
-    }),
-  )
+  const stack = await loadLocal(async () => {
+    const { startLocalStack } = await import('../local/stack.js')
+    return await withProgress(terminal, 'starting PostgreSQL and the services', () =>
+      startLocalStack({
+        port: options.port,
+        relays: options.relays,
+        log: (line) => terminal.err(`${line}\n`),
+        ...(options.config === undefined ? {} : { configFile: options.config }),
+        ...(options.data === undefined ? {} : { dataDirectory: options.data }),
+      }),
+    )
+  })
   try {
     const { description } = stack
     if (options.json === true) writeJson(terminal, description)
