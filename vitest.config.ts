@@ -17,7 +17,7 @@ export default defineConfig({
     // most tests wait for a database, a timer or a process: more files at once than cores
     maxWorkers: 3,
     reporters: process.env.CI === undefined ? ['default'] : ['default', ['json', { outputFile: 'coverage/results.json' }]],
-    coverage: { provider: 'v8', include: ['src/core/**', 'src/store/**'], reporter: ['text', 'json-summary'] },
+    coverage: { provider: 'v8', include: ['src/core/**/*.ts', 'src/store/**/*.ts'], reporter: ['text', 'json-summary'] },
     projects: [
       tier('unit', { timeoutMs: 10_000 }),
       tier('property', { timeoutMs: 60_000 }),

@@ -22,7 +22,7 @@ export interface SchemaExpectation {
  */
 export function checkSchema(meta: OutboxMeta | null, { relayVersion, installation, schema }: SchemaExpectation): SchemaCheck {
   if (meta === null) return refuse(`schema "${schema}" has no outbox: run the migration (aurora-outbox-relay migrate)`)
-  if (compareVersions(relayVersion, meta.minRelayVersion) < 0) {
+  if (isOlder(relayVersion, meta.minRelayVersion)) {
     return refuse(
       `the outbox in schema "${schema}" is too new: it needs relay ${meta.minRelayVersion} or later, this is ${relayVersion}; deploy the newer release`,
     )
@@ -61,9 +61,10 @@ export async function readSchemaCheck(
 
 const refuse = (reason: string): SchemaCheck => ({ ok: false, reason })
 
-function compareVersions(a: string, b: string): number {
-  const [x, y] = [numbers(a), numbers(b)]
-  return x.major - y.major || x.minor - y.minor || x.patch - y.patch
+/** By the three numbers; what follows them is ignored. */
+export function isOlder(version: string, other: string): boolean {
+  const [x, y] = [numbers(version), numbers(other)]
+  return (x.major - y.major || x.minor - y.minor || x.patch - y.patch) < 0
 }
 
 function numbers(version: string): { readonly major: number; readonly minor: number; readonly patch: number } {

@@ -2,6 +2,8 @@ import type { Clock } from '../core/clock.js'
 import type { Deadline } from '../core/deadline.js'
 import { SchemaError } from '../core/errors.js'
 import type { SqlDatabase } from '../core/ports.js'
+import { relayVersion } from '../core/version.js'
+import { isOlder } from './check-schema.js'
 import { applyFile, migrationTransaction, prepareSchema, type MigrationContext } from './migration-transaction.js'
 import { readMeta } from './postgres/meta.js'
 import { integerOrNull, boolean, single, text } from './postgres/row.js'
@@ -36,7 +38,9 @@ export interface MigrationReport {
  * answers were lost, is simply run again, and two runs at once share the work. Locks on tables are waited for 2 s at a
  * time, so that a busy service is not held up.
  *
- * Throws `SchemaError`: a migration was altered after it was applied, the schema is newer than this release, another
+ * A schema of a newer release that admits this one is left as it is.
+ *
+ * Throws `SchemaError`: a migration was altered after it was applied, the schema is too new for this release, another
  * installation has the outbox, or a statement failed (the message names the file). Throws `SqlError` if the database
  * cannot be reached at all.
  *
@@ -48,8 +52,9 @@ export async function migrate(database: SqlDatabase, options: MigrateOptions): P
   const context: MigrationContext = { ...options, database }
   const migrations = readMigrations()
   const recorded = await readRecord(context)
-  refuseUnknown(recorded, migrations, options.schema)
+  refuseAltered(recorded, migrations, options.schema)
   if (recorded.some(({ version }) => version === 1)) await refuseOther(context, options)
+  if (recorded.some(({ version }) => version !== null && version > migrations.length)) return leaveNewer(context)
 
   if (recorded.length === 0) {
     await migrationTransaction(context, 'outbox_migration', async (transaction) => {
@@ -115,15 +120,24 @@ async function readRecord(context: MigrationContext): Promise<readonly RecordedF
   return rows.map((row) => ({ name: text(row, 'name'), version: integerOrNull(row, 'version'), checksum: text(row, 'checksum') }))
 }
 
-function refuseUnknown(recorded: readonly RecordedFile[], migrations: readonly SchemaFile[], schema: string): void {
-  const newest = migrations.length
+/**
+ * A newer release was here. If its schema admits this one, it is left as it is, functions included: a deployment that is
+ * rolled back runs this release's migration once more, and must not fail, nor take the newer release's functions away.
+ */
+async function leaveNewer(context: MigrationContext): Promise<MigrationReport> {
+  const { schema } = context
+  const { schemaVersion, minRelayVersion, installation } = await readMeta(context.database, schema, context)
+  if (isOlder(relayVersion, minRelayVersion)) {
+    throw new SchemaError(
+      `schema "${schema}" belongs to a newer release: it needs ${minRelayVersion} or later, this is ${relayVersion}; migrate with that one`,
+    )
+  }
+  return { schema, schemaVersion, applied: [], installation }
+}
+
+function refuseAltered(recorded: readonly RecordedFile[], migrations: readonly SchemaFile[], schema: string): void {
   for (const { name, version, checksum } of recorded) {
-    if (version === null) continue
-    if (version > newest) {
-      throw new SchemaError(
-        `schema "${schema}" has migration ${name}, this release knows migrations up to ${newest}: it belongs to a newer release; migrate with that one`,
-      )
-    }
+    if (version === null || version > migrations.length) continue
     const file = migrations[version - 1]
     if (file?.name !== name || file.checksum !== checksum) {
       throw new SchemaError(

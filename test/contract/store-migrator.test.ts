@@ -5,6 +5,7 @@ import { createRdsDataClient } from '../../src/data-api/client.js'
 import { createDataApiDatabase } from '../../src/data-api/database.js'
 import { systemClock } from '../../src/data-api/system-clock.js'
 import { schemaVersion } from '../../src/store/check-schema.js'
+import { relayVersion } from '../../src/core/version.js'
 import { migrate, migrateInbox, type MigrateOptions } from '../../src/store/migrator.js'
 import { insertEventsStatement } from '../../src/store/postgres/insert-events.js'
 import { createOutboxStore } from '../../src/store/postgres/outbox-store.js'
@@ -168,11 +169,12 @@ describe('a schema that is not what this release knows is refused, and left as i
     )
   })
 
-  test('a newer one', async () => {
+  test('one of a newer release that needs a newer relay', async () => {
     const schema = await installed()
     await api.db.query(`INSERT INTO ${schema}.outbox_migration (name, version, checksum) VALUES ('0099-later.sql', 99, 'x')`)
+    await api.db.query(`UPDATE ${schema}.outbox_meta SET schema_version = 99, min_relay_version = '9.1.0'`)
     await expect(migrate(database, within(schema))).rejects.toThrow(
-      `schema "${schema}" has migration 0099-later.sql, this release knows migrations up to ${schemaVersion}: it belongs to a newer release; migrate with that one`,
+      `schema "${schema}" belongs to a newer release: it needs 9.1.0 or later, this is ${relayVersion}; migrate with that one`,
     )
   })
 
@@ -183,6 +185,20 @@ describe('a schema that is not what this release knows is refused, and left as i
     await expect(migrate(database, within(schema))).rejects.toThrow(
       /^0003-event-log\.sql: could not be applied to schema "s\d+": .*relation "outbox" already exists.*choose another schema for the outbox/s,
     )
+  })
+})
+
+describe('a schema of a newer release that still admits this one', () => {
+  test('is left as it is, functions included, so that a deployment can be rolled back', async () => {
+    const schema = await installed()
+    await api.db.query(`INSERT INTO ${schema}.outbox_migration (name, version, checksum) VALUES ('0099-later.sql', 99, 'x')`)
+    await api.db.query(`UPDATE ${schema}.outbox_meta SET schema_version = 99`)
+    await api.db.query(`UPDATE ${schema}.outbox_migration SET checksum = 'later' WHERE name = 'functions/outbox_renew.sql'`)
+    expect(await migrate(database, within(schema))).toEqual({ schema, schemaVersion: 99, applied: [], installation: null })
+    const [record] = await api.db.query(
+      `SELECT checksum FROM ${schema}.outbox_migration WHERE name = 'functions/outbox_renew.sql'`,
+    )
+    expect(record).toEqual({ checksum: 'later' })
   })
 })
 
