@@ -29,6 +29,12 @@ describe('the endpoint', () => {
     expect(await answer.text()).toContain('nothing here serves GET /bucket/key')
   })
 
+  it('refuses what a web page sends, whatever it asks for', async () => {
+    const headers = { origin: 'http://example.com', 'content-type': 'text/plain' }
+    const answer = await fetch(`${services.endpoint.url}/Execute`, { method: 'POST', headers, body: '{}' })
+    expect([answer.status, await answer.text()]).toEqual([403, '{"message":"requests of web pages (with an Origin header) are refused"}'])
+  })
+
   it('refuses a body above 8 MiB', async () => {
     const answer = await fetch(services.endpoint.url, { method: 'POST', body: Buffer.alloc(8 * 1024 * 1024 + 1) }).catch(
       () => undefined,

@@ -52,6 +52,11 @@ async function serve(
   handle: (request: ServiceRequest) => Promise<Reply>,
 ): Promise<void> {
   try {
+    // browsers send it with every request that a page could make elsewhere; no SDK does. A page must not reach the database
+    if (incoming.headers.origin !== undefined) {
+      answer(outgoing, 403, { message: 'requests of web pages (with an Origin header) are refused' })
+      return
+    }
     const body = await read(incoming)
     if (body === undefined) {
       answer(outgoing, 413, { message: `the request has more than ${MAX_BODY_BYTES} bytes` })
