@@ -32,7 +32,10 @@ describe('the endpoint', () => {
   it('refuses what a web page sends, whatever it asks for', async () => {
     const headers = { origin: 'http://example.com', 'content-type': 'text/plain' }
     const answer = await fetch(`${services.endpoint.url}/Execute`, { method: 'POST', headers, body: '{}' })
-    expect([answer.status, await answer.text()]).toEqual([403, '{"message":"requests of web pages (with an Origin header) are refused"}'])
+    expect([answer.status, await answer.text()]).toEqual([
+      403,
+      '{"message":"requests of web pages (with an Origin header) are refused"}',
+    ])
   })
 
   it('refuses a body above 8 MiB', async () => {
