@@ -16,7 +16,10 @@ export default defineConfig({
   test: {
     // most tests wait for a database, a timer or a process: more files at once than cores
     maxWorkers: 3,
-    reporters: process.env.CI === undefined ? ['default'] : ['default', ['json', { outputFile: 'coverage/results.json' }]],
+    reporters:
+      process.env.OUTBOX_TEST_RESULTS === undefined
+        ? ['default']
+        : ['default', ['json', { outputFile: process.env.OUTBOX_TEST_RESULTS }]],
     coverage: { provider: 'v8', include: ['src/core/**/*.ts', 'src/store/**/*.ts'], reporter: ['text', 'json-summary'] },
     projects: [
       tier('unit', { timeoutMs: 10_000 }),
