@@ -16,7 +16,7 @@ export interface OutboxDestinationOptions {
   /**
    * Bytes one request may carry, 1,024 to 1,048,576.
    *
-   * @default - the service's own limit; lower it for a queue or topic that allows less
+   * @default - what the queue or topic itself says (its MaximumMessageSize), or the limit of EventBridge
    */
   readonly maxBytes?: number
 }
@@ -31,7 +31,7 @@ export class OutboxDestination {
   /** An SQS queue, standard or FIFO. */
   static queue(queue: IQueue, options: OutboxDestinationOptions = {}): OutboxDestination {
     return new OutboxDestination({ type: 'sqs', queueUrl: queue.queueUrl, ...options }, queue.queueArn, queue.env.region, [
-      new PolicyStatement({ actions: ['sqs:SendMessage'], resources: [queue.queueArn] }),
+      new PolicyStatement({ actions: ['sqs:SendMessage', 'sqs:GetQueueAttributes'], resources: [queue.queueArn] }),
       ...sealing(queue.encryptionMasterKey, `sqs.${queue.env.region}.amazonaws.com`),
     ])
   }
@@ -49,7 +49,7 @@ export class OutboxDestination {
   /** An SNS topic, standard or FIFO. */
   static topic(topic: ITopic, options: OutboxDestinationOptions = {}): OutboxDestination {
     return new OutboxDestination({ type: 'sns', topicArn: topic.topicArn, ...options }, topic.topicArn, topic.env.region, [
-      new PolicyStatement({ actions: ['sns:Publish'], resources: [topic.topicArn] }),
+      new PolicyStatement({ actions: ['sns:Publish', 'sns:GetTopicAttributes'], resources: [topic.topicArn] }),
       ...sealing(topic.masterKey, `sns.${topic.env.region}.amazonaws.com`),
     ])
   }

@@ -4,7 +4,7 @@ export type MessageFormat = 'cloudevents' | 'raw'
 interface DestinationBase {
   /** Default `cloudevents`. */
   readonly format?: MessageFormat | undefined
-  /** Bytes one request may carry; the default is the service's own limit. Lower it for a queue that allows less. */
+  /** Bytes one request may carry; the default is what the queue, topic or service itself says, and it only lowers that. */
   readonly maxBytes?: number | undefined
 }
 

@@ -119,7 +119,12 @@ export type Preparation<Entry = unknown> =
 
 export interface Publisher<Entry = unknown> {
   /** Of one request: entries, and bytes of all its messages. */
-  readonly limits: { readonly maxEntries: number; readonly maxBytes: number }
+  readonly limits: {
+    readonly maxEntries: number
+    readonly maxBytes: number
+    /** Who says so, for the reason of a refusal: `its attribute MaximumMessageSize`. */
+    readonly maxBytesFrom?: string | undefined
+  }
   /** Pure: encodes and validates. */
   prepare(event: OutboundEvent): Preparation<Entry>
   /** Sends one request and classifies its answer. Never throws for what a service or a network can answer. */
@@ -165,6 +170,7 @@ export type LogMessage =
   | 'event-unrouted'
   | 'destination-fault'
   | 'unknown-entry'
+  | 'limit-unread'
   | 'claim-oversize'
   | 'settle-unresolved'
   | 'cleanup-completed'

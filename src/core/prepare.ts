@@ -36,8 +36,10 @@ export function createPrepare(options: PrepareOptions): Prepare {
       return decided(decideUnrouted({ kind: 'unrouted', destination, reason }, policy, random))
     }
     // refused by its size alone, so that a payload of any size is never fetched in vain
-    if (event.payloadBytes > publisher.limits.maxBytes) {
-      const reason = `the payload has ${event.payloadBytes} bytes, destination "${destination}" takes ${publisher.limits.maxBytes} in one message: store it elsewhere and send a reference`
+    const { maxBytes, maxBytesFrom } = publisher.limits
+    if (event.payloadBytes > maxBytes) {
+      const takes = maxBytesFrom === undefined ? maxBytes : `${maxBytes} (${maxBytesFrom})`
+      const reason = `the payload has ${event.payloadBytes} bytes, destination "${destination}" takes ${takes} in one message: store it elsewhere and send a reference`
       return unsendable({ code: 'PayloadTooLarge', reason }, event, destination, onFailure)
     }
     const text = payload ?? event.payload

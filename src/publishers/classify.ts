@@ -68,6 +68,12 @@ export function failedRequest(faults: EventFaults, error: unknown, entries: numb
     : { kind: 'request-fault', code, reason }
 }
 
+/** What an SDK client threw, in a code and one line. */
+export function describeFailure(error: unknown): { readonly code: string; readonly reason: string } {
+  const { codes, message } = readError(error)
+  return { code: codes[0], reason: oneLine(message, codes[0]) }
+}
+
 interface ReadError {
   /** What to call it, then other names it has. */
   readonly codes: readonly [string, ...string[]]

@@ -57,6 +57,12 @@ export const logCatalogue: Readonly<Record<LogMessage, LogDefinition>> = {
     text: 'A destination did not answer for some entries',
     meaning: 'entries were named neither as accepted nor as refused; they are sent again and may arrive twice',
   },
+  'limit-unread': {
+    level: 'WARN',
+    text: 'The size limit of a destination could not be read',
+    meaning:
+      'the attribute MaximumMessageSize of a queue or topic could not be read; `error` says why. What was read before holds, else `maxBytes` of the destination or the default of its service. Logged once until a read succeeds',
+  },
   'claim-oversize': {
     level: 'WARN',
     text: 'A claim was too large for the Data API',

@@ -4,8 +4,8 @@ import type { EventBridgeDestination } from '../../core/destination.js'
 import type { OutboundEvent } from '../../core/event.js'
 import { utf8Bytes } from '../../core/json-text.js'
 import type { Preparation } from '../../core/ports.js'
+import { tooLarge, type ByteLimit } from '../byte-limit.js'
 import { messageText } from '../message-text.js'
-import { tooLarge } from '../size.js'
 import { MAX_DETAIL_TYPE_CHARACTERS, MAX_TRACE_HEADER_CHARACTERS, TIME_BYTES } from './limits.js'
 
 export type EventBridgeEntry = PutEventsRequestEntry
@@ -18,7 +18,7 @@ export function encodeEntry(
   event: OutboundEvent,
   destination: EventBridgeDestination,
   source: string,
-  maxBytes: number,
+  limit: ByteLimit,
 ): Preparation<EventBridgeEntry> {
   if (event.eventType.length > MAX_DETAIL_TYPE_CHARACTERS) {
     return {
@@ -47,7 +47,7 @@ export function encodeEntry(
     ...traceHeader(text.header(TRACE_HEADER)),
   }
   const bytes = entryBytes(entry)
-  if (bytes > maxBytes) return tooLarge(bytes, maxBytes, 'the bus')
+  if (bytes > limit.bytes) return tooLarge(bytes, limit, 'the bus')
   return { ok: true, droppedHeaders: text.droppedHeaders, message: { eventId: event.id, bytes, entry } }
 }
 

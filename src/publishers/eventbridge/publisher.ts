@@ -1,6 +1,7 @@
 import { PutEventsCommand, type EventBridgeClient } from '@aws-sdk/client-eventbridge'
 import type { EventBridgeDestination } from '../../core/destination.js'
 import type { Publisher } from '../../core/ports.js'
+import { requestLimits, serviceLimit, settingLimit, smallestLimit } from '../byte-limit.js'
 import { failedRequest } from '../classify.js'
 import { answersByIndex } from './answers.js'
 import { encodeEntry, type EventBridgeEntry } from './entry.js'
@@ -24,10 +25,10 @@ export interface EventBridgePublisherOptions {
  */
 export function createEventBridgePublisher(options: EventBridgePublisherOptions): Publisher<EventBridgeEntry> {
   const { client, destination, source } = options
-  const maxBytes = Math.min(destination.maxBytes ?? MAX_BYTES, MAX_BYTES)
+  const limit = smallestLimit(serviceLimit('EventBridge', MAX_BYTES), settingLimit(destination.maxBytes))
   return {
-    limits: { maxEntries: MAX_ENTRIES, maxBytes },
-    prepare: (event) => encodeEntry(event, destination, source, maxBytes),
+    limits: requestLimits(MAX_ENTRIES, limit),
+    prepare: (event) => encodeEntry(event, destination, source, limit),
     publish: async (messages) => {
       try {
         const answer = await client.send(new PutEventsCommand({ Entries: messages.map(({ entry }) => entry) }))

@@ -2,6 +2,7 @@ import { SendMessageBatchCommand, type SQSClient } from '@aws-sdk/client-sqs'
 import type { SqsDestination } from '../../core/destination.js'
 import type { Publisher } from '../../core/ports.js'
 import { answersById, entryId } from '../batch-answers.js'
+import { ownLimit, requestLimits, serviceLimit, settingLimit, smallestLimit } from '../byte-limit.js'
 import { failedRequest } from '../classify.js'
 import { encodeEntry, type SqsEntry } from './entry.js'
 import { SQS_EVENT_FAULTS } from './faults.js'
@@ -13,6 +14,8 @@ export interface SqsPublisherOptions {
   readonly destination: SqsDestination
   /** The CloudEvents source of every message. */
   readonly source: string
+  /** Bytes that the queue takes by its own attribute (`readQueueBytes`). Without it the service's 1,048,576 hold. */
+  readonly ownMaxBytes?: number | undefined
 }
 
 /**
@@ -21,11 +24,11 @@ export interface SqsPublisherOptions {
  * @example
  * const publisher = createSqsPublisher({ client: createSqsClient({ requestTimeoutMs: 5000 }), destination, source: 'orders' })
  */
-export function createSqsPublisher({ client, destination, source }: SqsPublisherOptions): Publisher<SqsEntry> {
-  const maxBytes = Math.min(destination.maxBytes ?? MAX_BYTES, MAX_BYTES)
+export function createSqsPublisher({ client, destination, source, ownMaxBytes }: SqsPublisherOptions): Publisher<SqsEntry> {
+  const limit = smallestLimit(serviceLimit('SQS', MAX_BYTES), ownLimit(ownMaxBytes), settingLimit(destination.maxBytes))
   return {
-    limits: { maxEntries: MAX_ENTRIES, maxBytes },
-    prepare: (event) => encodeEntry(event, destination, source, maxBytes),
+    limits: requestLimits(MAX_ENTRIES, limit),
+    prepare: (event) => encodeEntry(event, destination, source, limit),
     publish: async (messages) => {
       const Entries = messages.map(({ entry }, index) => ({ ...entry, Id: entryId(index) }))
       try {
