@@ -14,7 +14,7 @@ export type ScriptedReply =
   | 'trickle'
 
 export interface ReceivedRequest {
-  /** E.g. `AmazonSQS.SendMessageBatch`. */
+  /** E.g. `AmazonSQS.SendMessageBatch`; of SNS, whose requests are forms, the action. */
   readonly target: string
   readonly path: string
   readonly body: unknown
@@ -34,13 +34,27 @@ export const testCredentials = {
   credentials: { accessKeyId: 'test', secretAccessKey: 'test' },
 } as const
 
+/** What SNS answers to a PublishBatch: its lists in XML. */
+export function snsAnswer(successful: string, failed = ''): ScriptedReply {
+  const body = `<PublishBatchResponse xmlns="http://sns.amazonaws.com/doc/2010-03-31/"><PublishBatchResult><Successful>${successful}</Successful><Failed>${failed}</Failed></PublishBatchResult></PublishBatchResponse>`
+  return { status: 200, headers: { 'content-type': 'text/xml' }, body }
+}
+
+/** How SNS words an error. */
+export function snsError(status: number, code: string, message: string): ScriptedReply {
+  const body = `<ErrorResponse xmlns="http://sns.amazonaws.com/doc/2010-03-31/"><Error><Code>${code}</Code><Message>${message}</Message></Error></ErrorResponse>`
+  return { status, headers: { 'content-type': 'text/xml' }, body }
+}
+
 export async function startScriptedService(): Promise<ScriptedService> {
   let reply: (request: ReceivedRequest) => ScriptedReply = () => ({ status: 500, body: {} })
   const requests: ReceivedRequest[] = []
 
   const server = createServer((request, response) => {
     void readBody(request).then((body) => {
-      const received = { target: String(request.headers['x-amz-target']), path: request.url ?? '', body }
+      const action = (body as { readonly Action?: unknown }).Action
+      const target = String(request.headers['x-amz-target'] ?? action)
+      const received = { target, path: request.url ?? '', body }
       requests.push(received)
       const answer = reply(received)
       if (answer === 'hang') return
@@ -78,5 +92,7 @@ export async function startScriptedService(): Promise<ScriptedService> {
 async function readBody(request: IncomingMessage): Promise<unknown> {
   const chunks: Buffer[] = []
   for await (const chunk of request) chunks.push(chunk as Buffer)
-  return JSON.parse(Buffer.concat(chunks).toString('utf8')) as unknown
+  const text = Buffer.concat(chunks).toString('utf8')
+  const isForm = request.headers['content-type']?.includes('x-www-form-urlencoded') === true
+  return isForm ? Object.fromEntries(new URLSearchParams(text)) : (JSON.parse(text) as unknown)
 }

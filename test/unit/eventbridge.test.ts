@@ -99,9 +99,9 @@ describe('an EventBridge entry', () => {
       ok: false,
       code: 'TooLarge',
       reason:
-        'the message has 2001 bytes, the bus takes 2000: store the data elsewhere and put a reference to it into the payload',
+        'the message has 2001 bytes, the bus takes 2000 (the setting maxBytes of the destination): store the data elsewhere and put a reference to it into the payload',
     })
-    expect(publisherFor().limits).toEqual({ maxEntries: 10, maxBytes: 1_000_000 })
+    expect(publisherFor().limits).toEqual({ maxEntries: 10, maxBytes: 1_000_000, maxBytesFrom: 'the limit of EventBridge' })
   })
 
   it('has no trace header that EventBridge would refuse', () => {

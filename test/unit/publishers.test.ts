@@ -5,12 +5,22 @@ import type { PublishAnswer } from '../../src/core/outcome.js'
 import type { Publisher } from '../../src/core/ports.js'
 import { createEventBridgeClient } from '../../src/publishers/eventbridge/client.js'
 import { createEventBridgePublisher } from '../../src/publishers/eventbridge/publisher.js'
+import { createSnsClient } from '../../src/publishers/sns/client.js'
+import { createSnsPublisher } from '../../src/publishers/sns/publisher.js'
 import { createSqsClient } from '../../src/publishers/sqs/client.js'
 import { createSqsPublisher } from '../../src/publishers/sqs/publisher.js'
 import { outboundEvent } from '../support/outbound-event.js'
-import { startScriptedService, testCredentials, type ScriptedReply, type ScriptedService } from '../support/scripted-service.js'
+import {
+  snsAnswer,
+  snsError,
+  startScriptedService,
+  testCredentials,
+  type ScriptedReply,
+  type ScriptedService,
+} from '../support/scripted-service.js'
 
 const queueUrl = 'https://sqs.us-east-1.amazonaws.com/123456789012/orders'
+const topicArn = 'arn:aws:sns:us-east-1:123456789012:orders'
 const secretText = 'payload-text-that-nobody-may-log'
 
 interface ClientOptions {
@@ -33,11 +43,22 @@ const publishers = {
     const publisher = createSqsPublisher({ client, destination: { type: 'sqs', queueUrl }, source: 'orders' })
     return { client, publisher: publisher as Publisher }
   },
+  SNS: ({ requestTimeoutMs, ...overrides }: ClientOptions) => {
+    const client = createSnsClient({ requestTimeoutMs }, { ...testCredentials, ...overrides })
+    const publisher = createSnsPublisher({ client, destination: { type: 'sns', topicArn }, source: 'orders' })
+    return { client, publisher: publisher as Publisher }
+  },
 }
+type Name = keyof typeof publishers
+const names = ['EventBridge', 'SQS', 'SNS'] as const satisfies readonly Name[]
 
 /** Every entry accepted, as the service that was asked would say it. */
 function allAccepted(body: unknown): ScriptedReply {
-  const { Entries } = body as { Entries: { Id?: string }[] }
+  const { Entries = [], ...form } = body as { Entries?: { Id?: string }[] }
+  if (Entries.length === 0) {
+    const ids = Object.keys(form).flatMap((key) => /\.member\.(\d+)\.Id$/.exec(key)?.[1] ?? [])
+    return snsAnswer(ids.map((n) => `<member><Id>${Number(n) - 1}</Id><MessageId>m-${n}</MessageId></member>`).join(''))
+  }
   return Entries[0]?.Id === undefined
     ? { status: 200, body: { FailedEntryCount: 0, Entries: Entries.map((_, index) => ({ EventId: `m-${index}` })) } }
     : { status: 200, body: { Successful: Entries.map(({ Id }) => ({ Id, MessageId: `m-${Id ?? ''}` })) } }
@@ -49,6 +70,10 @@ const error = (status: number, name: string, message: string, headers: Readonly<
   body: { __type: name, message },
 })
 
+/** The same error as the service words it: SNS speaks XML. */
+const errorOf = (service: Name, status: number, name: string, message: string): ScriptedReply =>
+  service === 'SNS' ? snsError(status, name, message) : error(status, name, message)
+
 const messages = (publisher: Publisher, count: number) =>
   Array.from({ length: count }, (_, index) => {
     const preparation = publisher.prepare(outboundEvent({ id: `event-${index}`, payload: JSON.stringify({ index, secretText }) }))
@@ -56,7 +81,7 @@ const messages = (publisher: Publisher, count: number) =>
     return preparation.message
   })
 
-describe.each(['EventBridge', 'SQS'] as const)('a request to %s that fails whole', (name) => {
+describe.each(names)('a request to %s that fails whole', (name) => {
   let service: ScriptedService
   let client: { destroy(): void }
   let publisher: Publisher
@@ -89,7 +114,7 @@ describe.each(['EventBridge', 'SQS'] as const)('a request to %s that fails whole
     [503, 'ServiceUnavailable'],
     [408, 'RequestTimeout'],
   ])('with %i %s is the fault of the destination, which heals', async (status, code) => {
-    expect(await answerTo(error(status, code, 'not now'))).toEqual({
+    expect(await answerTo(errorOf(name, status, code, 'not now'))).toEqual({
       kind: 'destination-fault',
       code,
       reason: 'not now',
@@ -110,49 +135,64 @@ describe.each(['EventBridge', 'SQS'] as const)('a request to %s that fails whole
     [404, 'UnknownOperationException'],
     [403, 'SomethingNew'],
   ])('with %i %s is the fault of the destination, and needs an operator', async (status, code) => {
-    expect(await answerTo(error(status, code, 'no'))).toMatchObject({ kind: 'destination-fault', code, configuration: true })
+    expect(await answerTo(errorOf(name, status, code, 'no'))).toMatchObject({
+      kind: 'destination-fault',
+      code,
+      configuration: true,
+    })
   })
 
   it('for what is in it is halved until the culprit stands alone; that event fails, its neighbours are accepted', async () => {
-    const [code, status] = name === 'SQS' ? ['BatchRequestTooLong', 400] : ['RequestEntityTooLarge', 413]
-    service.script(({ body }) => (JSON.stringify(body).includes('event-4') ? error(status, code, 'too long') : allAccepted(body)))
+    const [code, status] = name === 'EventBridge' ? ['RequestEntityTooLarge', 413] : ['BatchRequestTooLong', 400]
+    service.script(({ body }) =>
+      JSON.stringify(body).includes('event-4') ? errorOf(name, status, code, 'too long') : allAccepted(body),
+    )
     const { answers } = await publishBisecting(publisher, messages(publisher, 10))
     expect(answers.map((answer) => answer.kind)).toEqual(
       Array.from({ length: 10 }, (_, index) => (index === 4 ? 'refused' : 'accepted')),
     )
-    expect(answers[4]).toEqual({ kind: 'refused', fault: 'event', code, reason: 'too long' })
+    expect(answers[4]).toMatchObject({ kind: 'refused', fault: 'event', reason: 'too long' })
+    expect(plainCodeOf(answers[4])).toBe(code)
   })
 
   it('with a client fault that nobody knows is halved too, but an event refused alone is only refused for now', async () => {
-    expect(await answerTo(error(400, 'SomethingNew', 'no'))).toEqual({
+    expect(await answerTo(errorOf(name, 400, 'SomethingNew', 'no'))).toEqual({
       kind: 'request-fault',
       code: 'SomethingNew',
       reason: 'no',
     })
-    expect(await answerTo(error(400, 'SomethingNew', 'no'), 1)).toEqual({
+    expect(await answerTo(errorOf(name, 400, 'SomethingNew', 'no'), 1)).toEqual({
       kind: 'answered',
       entries: [{ kind: 'refused', fault: 'transient', code: 'SomethingNew', reason: 'no' }],
     })
   })
 
   it('because of a field that the installation sets is never an event that fails', async () => {
-    const [code, message] =
-      name === 'SQS'
-        ? ['InvalidParameterValue', 'Value x for parameter QueueUrl is invalid.']
-        : [
-            'ValidationException',
-            "1 validation error detected: Value 'b us' at 'entries.1.member.eventBusName' failed to satisfy constraint",
-          ]
-    expect(await answerTo(error(400, code, message), 1)).toMatchObject({ kind: 'destination-fault', configuration: true })
+    const [code, message] = (
+      {
+        SQS: ['InvalidParameterValue', 'Value x for parameter QueueUrl is invalid.'],
+        SNS: ['InvalidParameter', 'Invalid parameter: TopicArn'],
+        EventBridge: [
+          'ValidationException',
+          "1 validation error detected: Value 'b us' at 'entries.1.member.eventBusName' failed to satisfy constraint",
+        ],
+      } as const
+    )[name]
+    expect(await answerTo(errorOf(name, 400, code, message), 1)).toMatchObject({ kind: 'destination-fault', configuration: true })
   })
 
   it('gives a reason of one line, without the values and headers that services quote', async () => {
     const answer = await answerTo(
-      error(403, 'SignatureDoesNotMatch', 'The signature does not match.\n\nThe Canonical String\nx-amz-security-token:hush'),
+      errorOf(
+        name,
+        403,
+        'SignatureDoesNotMatch',
+        'The signature does not match.\n\nThe Canonical String\nx-amz-security-token:hush',
+      ),
     )
     expect(answer).toMatchObject({ reason: 'The signature does not match.' })
     const quoted = `1 validation error detected: Value '{"a":"it's ${secretText}\n"}' at 'entries.1.member.detail' failed to satisfy constraint`
-    expect(await answerTo(error(400, 'ValidationException', quoted))).toMatchObject({
+    expect(await answerTo(errorOf(name, 400, 'ValidationException', quoted))).toMatchObject({
       reason: "1 validation error detected: Value at 'entries.1.member.detail' failed to satisfy constraint",
     })
   })
@@ -189,7 +229,7 @@ it('an error that SQS names in the old way is known by that name too', async () 
   await service.stop()
 })
 
-describe.each(['EventBridge', 'SQS'] as const)('the %s client', (name) => {
+describe.each(names)('the %s client', (name) => {
   async function withService(reply: ScriptedReply | null, use: (service: ScriptedService) => Promise<void>): Promise<void> {
     const service = await startScriptedService()
     try {
@@ -256,6 +296,7 @@ describe.each(['EventBridge', 'SQS'] as const)('the %s client', (name) => {
 describe.each([
   ['EventBridge', createEventBridgeClient, createEventBridgePublisher, { type: 'eventbridge', eventBusName: 'bus' }],
   ['SQS', createSqsClient, createSqsPublisher, { type: 'sqs', queueUrl }],
+  ['SNS', createSnsClient, createSnsPublisher, { type: 'sns', topicArn }],
 ] as const)('%s without credentials or region', (_, createClient, createPublisher, destination) => {
   it('is a fault of the configuration', async () => {
     for (const overrides of [
@@ -276,6 +317,11 @@ describe.each([
     }
   })
 })
+
+/** The code of a refusal without the suffix that an SDK puts after it. */
+function plainCodeOf(answer: object | undefined): unknown {
+  return (answer as { readonly code?: string } | undefined)?.code?.replace(/Exception$/, '')
+}
 
 /** A port that nobody listens on: one that was free a moment ago. */
 async function closedPort(): Promise<number> {

@@ -26,8 +26,14 @@ afterAll(async () => {
   await service.stop()
 })
 
-const publisherFor = (changes: Partial<SqsDestination> = {}) =>
-  createSqsPublisher({ client, destination: { type: 'sqs', queueUrl, ...changes }, source: 'orders' })
+const publisherFor = (changes: Partial<SqsDestination> = {}, ownMaxBytes?: number) =>
+  createSqsPublisher({ client, destination: { type: 'sqs', queueUrl, ...changes }, source: 'orders', ownMaxBytes })
+
+/** A payload whose message, by the overhead of a raw one, has this many bytes. */
+const payload = (bytes: number) => {
+  const overhead = prepare(outboundEvent({ payload: '""' }), { format: 'raw' }).bytes
+  return `"${'x'.repeat(bytes - overhead)}"`
+}
 
 function prepare(event: OutboundEvent, changes: Partial<SqsDestination> = {}): Message<SqsEntry> {
   const preparation = publisherFor(changes).prepare(event)
@@ -78,20 +84,32 @@ describe('an SQS message', () => {
   })
 
   it('is refused if it exceeds what the queue takes, with both numbers; one byte less is sent', () => {
-    const overhead = prepare(outboundEvent({ payload: '""' }), { format: 'raw' }).bytes
-    const payload = (bytes: number) => `"${'x'.repeat(bytes - overhead)}"`
     expect(publisherFor({ format: 'raw' }).prepare(outboundEvent({ payload: payload(1_048_576) }))).toMatchObject({ ok: true })
     expect(publisherFor({ format: 'raw' }).prepare(outboundEvent({ payload: payload(1_048_577) }))).toEqual({
       ok: false,
       code: 'TooLarge',
       reason:
-        'the message has 1048577 bytes, the queue takes 1048576: store the data elsewhere and put a reference to it into the payload',
+        'the message has 1048577 bytes, the queue takes 1048576 (the limit of SQS): store the data elsewhere and put a reference to it into the payload',
     })
     expect(publisherFor({ format: 'raw', maxBytes: 2000 }).prepare(outboundEvent({ payload: payload(2001) }))).toMatchObject({
       code: 'TooLarge',
     })
-    expect(publisherFor({ maxBytes: 2000 }).limits).toEqual({ maxEntries: 10, maxBytes: 2000 })
-    expect(publisherFor().limits).toEqual({ maxEntries: 10, maxBytes: 1_048_576 })
+  })
+
+  it('is held to the smallest of what SQS takes, what the queue itself says and what the destination is set to', () => {
+    const limits = (ownMaxBytes: number | undefined, maxBytes?: number) => publisherFor({ maxBytes }, ownMaxBytes).limits
+    const all = { maxEntries: 10 }
+    const attribute = 'its attribute MaximumMessageSize'
+    const setting = 'the setting maxBytes of the destination'
+    expect(limits(undefined)).toEqual({ ...all, maxBytes: 1_048_576, maxBytesFrom: 'the limit of SQS' })
+    expect(limits(undefined, 2000)).toEqual({ ...all, maxBytes: 2000, maxBytesFrom: setting })
+    expect(limits(262_144)).toEqual({ ...all, maxBytes: 262_144, maxBytesFrom: attribute })
+    expect(limits(262_144, 2000)).toEqual({ ...all, maxBytes: 2000, maxBytesFrom: setting })
+    expect(limits(262_144, 300_000)).toEqual({ ...all, maxBytes: 262_144, maxBytesFrom: attribute })
+    expect(publisherFor({}, 2000).prepare(outboundEvent({ payload: payload(2001) }))).toMatchObject({
+      code: 'TooLarge',
+      reason: expect.stringContaining('the queue takes 2000 (its attribute MaximumMessageSize)') as string,
+    })
   })
 
   it('is refused if its event type has characters that SQS forbids; elsewhere they travel as escapes', () => {
