@@ -1,10 +1,15 @@
+import { CreateTopicCommand } from '@aws-sdk/client-sns'
 import { DeleteMessageBatchCommand, type Message } from '@aws-sdk/client-sqs'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { MessageFormat } from '../../src/core/destination.js'
 import type { Publisher } from '../../src/core/ports.js'
 import { createEventBridgeClient } from '../../src/publishers/eventbridge/client.js'
 import { createEventBridgePublisher } from '../../src/publishers/eventbridge/publisher.js'
+import { createSnsClient } from '../../src/publishers/sns/client.js'
+import { readTopicBytes } from '../../src/publishers/sns/own-limit.js'
+import { createSnsPublisher } from '../../src/publishers/sns/publisher.js'
 import { createSqsClient } from '../../src/publishers/sqs/client.js'
+import { readQueueBytes } from '../../src/publishers/sqs/own-limit.js'
 import { createSqsPublisher } from '../../src/publishers/sqs/publisher.js'
 import { received, startTestServices, type TestServices } from '../support/local-services.js'
 import { outboundEvent } from '../support/outbound-event.js'
@@ -21,6 +26,11 @@ async function takeAll(services: TestServices, queueUrl: string): Promise<readon
   return [...page, ...(await takeAll(services, queueUrl))]
 }
 
+const arrivalOf = ({ Body, MessageAttributes }: Message): Arrival => ({
+  eventId: MessageAttributes!.eventId!.StringValue!,
+  text: Body!,
+})
+
 const clientOptions = (services: TestServices) =>
   [{ requestTimeoutMs: 5000 }, { ...testCredentials, endpoint: services.endpoint.url }] as const
 
@@ -35,15 +45,35 @@ const sqsSubject = async (services: TestServices, queueName: string) => {
     service: 'sqs' as const,
     requestFault: { name: 'BatchRequestTooLong', status: 400 },
     publisher: (format?: MessageFormat) => sqsPublisher(services, queueUrl, format),
-    arrived: async () =>
-      (await takeAll(services, queueUrl)).map(({ Body, MessageAttributes }): Arrival => ({
-        eventId: MessageAttributes!.eventId!.StringValue!,
-        text: Body!,
-      })),
+    arrived: async () => (await takeAll(services, queueUrl)).map(arrivalOf),
   }
 }
 
 publisherContract('SQS', sqsSubject)
+
+function snsPublisher(services: TestServices, topicArn: string, format?: MessageFormat): Publisher {
+  const client = createSnsClient(...clientOptions(services))
+  return createSnsPublisher({ client, destination: { type: 'sns', topicArn, format }, source: 'orders' })
+}
+
+/** A topic, and a queue that gets its messages raw; both FIFO if the name ends so. */
+async function topicWithSubscriber(services: TestServices, name: string) {
+  const queueName = name.endsWith('.fifo') ? `subscriber-${name}` : `${name}-subscriber`
+  await services.sqs.createQueue(queueName, queueName.endsWith('.fifo') ? { FifoQueue: 'true' } : {})
+  const topicArn = await services.sns.createTopic(name)
+  await services.sns.subscribe(topicArn, `arn:aws:sqs:us-east-1:000000000000:${queueName}`)
+  return { topicArn, queueUrl: `${services.endpoint.url}/000000000000/${queueName}` }
+}
+
+publisherContract('SNS', async (services, topicName) => {
+  const { topicArn, queueUrl } = await topicWithSubscriber(services, topicName)
+  return {
+    service: 'sns',
+    requestFault: { name: 'BatchRequestTooLong', status: 400 },
+    publisher: (format) => snsPublisher(services, topicArn, format),
+    arrived: async () => (await takeAll(services, queueUrl)).map(arrivalOf),
+  }
+})
 
 publisherContract('EventBridge', async (services, id) => {
   const queueUrl = await services.bus(id)
@@ -64,19 +94,31 @@ publisherContract('EventBridge', async (services, id) => {
   }
 })
 
-describe('the publisher for SQS FIFO', () => {
+/** A FIFO queue, or a FIFO topic with one subscribed. */
+const fifoSubjects = {
+  SQS: async (services: TestServices) => {
+    await services.sqs.createQueue('orders.fifo', { FifoQueue: 'true' })
+    const queueUrl = `${services.endpoint.url}/000000000000/orders.fifo`
+    return { queueUrl, publisher: sqsPublisher(services, queueUrl) }
+  },
+  SNS: async (services: TestServices) => {
+    const { topicArn, queueUrl } = await topicWithSubscriber(services, 'news.fifo')
+    return { queueUrl, publisher: snsPublisher(services, topicArn) }
+  },
+}
+
+describe.each(['SQS', 'SNS'] as const)('the publisher for %s FIFO', (name) => {
   let services: TestServices
   let queueUrl: string
+  let publisher: Publisher
 
   beforeAll(async () => {
     services = await startTestServices()
-    await services.sqs.createQueue('orders.fifo', { FifoQueue: 'true' })
-    queueUrl = (await services.queue('plain')).replace(/plain$/, 'orders.fifo')
+    ;({ queueUrl, publisher } = await fifoSubjects[name](services))
   })
   afterAll(async () => services.stop())
 
   async function publish(changes: Parameters<typeof outboundEvent>[0]): Promise<string> {
-    const publisher = sqsPublisher(services, queueUrl)
     const preparation = publisher.prepare(outboundEvent(changes))
     if (!preparation.ok) throw new Error(preparation.reason)
     const answer = await publisher.publish([preparation.message])
@@ -98,10 +140,57 @@ describe('the publisher for SQS FIFO', () => {
   })
 })
 
-describe('the publisher for a queue that does not exist', () => {
+describe('a queue or topic that takes less, or more, than its service by default', () => {
+  it('says so by an attribute, and its publisher keeps to it', async () => {
+    const services = await startTestServices()
+    const [settings, overrides] = clientOptions(services)
+    const signal = AbortSignal.timeout(5000)
+    const refusal = (publisher: Publisher, bytes: number) => {
+      const preparation = publisher.prepare(outboundEvent({ payload: JSON.stringify('x'.repeat(bytes)) }))
+      return preparation.ok ? 'prepared' : preparation.reason
+    }
+
+    await services.sqs.createQueue('pinned', { MaximumMessageSize: '262144' })
+    const sqs = createSqsClient(settings, overrides)
+    const queueUrl = `${services.endpoint.url}/000000000000/pinned`
+    const queueBytes = await readQueueBytes(sqs, queueUrl, signal)
+    expect(queueBytes).toBe(262_144)
+    const queue = createSqsPublisher({
+      client: sqs,
+      destination: { type: 'sqs', queueUrl },
+      source: 'orders',
+      ownMaxBytes: queueBytes,
+    })
+    expect(refusal(queue, 200_000)).toBe('prepared')
+    expect(refusal(queue, 262_144)).toMatch('the queue takes 262144 (its attribute MaximumMessageSize)')
+
+    const Attributes = { MaximumMessageSize: '100000' }
+    const { TopicArn } = await services.snsClient.send(new CreateTopicCommand({ Name: 'small', Attributes }))
+    const sns = createSnsClient(settings, overrides)
+    const topicBytes = await readTopicBytes(sns, TopicArn!, signal)
+    expect(topicBytes).toBe(100_000)
+    const topic = createSnsPublisher({
+      client: sns,
+      destination: { type: 'sns', topicArn: TopicArn! },
+      source: 'orders',
+      ownMaxBytes: topicBytes,
+    })
+    expect(refusal(topic, 99_000)).toBe('prepared')
+    expect(refusal(topic, 100_000)).toMatch('the topic takes 100000 (its attribute MaximumMessageSize)')
+
+    const plain = await services.sns.createTopic('plain')
+    expect(await readTopicBytes(sns, plain, signal)).toBeUndefined()
+    await services.stop()
+  })
+})
+
+describe.each(['queue', 'topic'])('the publisher for a %s that does not exist', (kind) => {
   it('says that the configuration is at fault', async () => {
     const services = await startTestServices()
-    const publisher = sqsPublisher(services, `${services.endpoint.url}/000000000000/nowhere`)
+    const publisher =
+      kind === 'queue'
+        ? sqsPublisher(services, `${services.endpoint.url}/000000000000/nowhere`)
+        : snsPublisher(services, 'arn:aws:sns:us-east-1:000000000000:nowhere')
     const preparation = publisher.prepare(outboundEvent())
     if (!preparation.ok) throw new Error(preparation.reason)
     expect(await publisher.publish([preparation.message])).toMatchObject({ kind: 'destination-fault', configuration: true })

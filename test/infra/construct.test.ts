@@ -45,14 +45,22 @@ describe('the construct in a stack of others', () => {
     template.hasResourceProperties('AWS::IAM::Policy', {
       PolicyDocument: {
         Statement: Match.arrayWith([
-          { Effect: 'Allow', Action: 'sqs:SendMessage', Resource: { 'Fn::GetAtt': [Match.stringLikeRegexp('^Billing'), 'Arn'] } },
+          {
+            Effect: 'Allow',
+            Action: ['sqs:SendMessage', 'sqs:GetQueueAttributes'],
+            Resource: { 'Fn::GetAtt': [Match.stringLikeRegexp('^Billing'), 'Arn'] },
+          },
           {
             Effect: 'Allow',
             Action: ['kms:GenerateDataKey', 'kms:Decrypt'],
             Resource: { 'Fn::GetAtt': [Match.stringLikeRegexp('^Key'), 'Arn'] },
             Condition: { StringEquals: { 'kms:ViaService': 'sqs.eu-central-1.amazonaws.com' } },
           },
-          { Effect: 'Allow', Action: 'sns:Publish', Resource: { Ref: Match.stringLikeRegexp('^News') } },
+          {
+            Effect: 'Allow',
+            Action: ['sns:Publish', 'sns:GetTopicAttributes'],
+            Resource: { Ref: Match.stringLikeRegexp('^News') },
+          },
         ]),
       },
     })

@@ -66,8 +66,8 @@ describe('the rights of every role', () => {
         `OutboxRelayRole: rds-data:ExecuteStatement on ${cluster}`,
         `OutboxRelayRole: secretsmanager:GetSecretValue on ${secret}`,
         'OutboxRelayRole: events:PutEvents on arn:aws:events:eu-central-1:111122223333:event-bus/orders',
-        'OutboxRelayRole: sqs:SendMessage on arn:aws:sqs:eu-central-1:111122223333:billing',
-        'OutboxRelayRole: sqs:SendMessage on arn:aws:sqs:eu-central-1:111122223333:shipping.fifo',
+        'OutboxRelayRole: sqs:SendMessage sqs:GetQueueAttributes on arn:aws:sqs:eu-central-1:111122223333:billing',
+        'OutboxRelayRole: sqs:SendMessage sqs:GetQueueAttributes on arn:aws:sqs:eu-central-1:111122223333:shipping.fifo',
         log('Cleanup'),
         `OutboxCleanupRole: rds-data:ExecuteStatement on ${cluster}`,
         `OutboxCleanupRole: secretsmanager:GetSecretValue on ${secret}`,
@@ -106,7 +106,9 @@ describe('the rights of every role', () => {
         `OutboxRelayRole: kms:GenerateDataKey kms:Decrypt on ${key('topic')}${through('sns')}`,
       ].sort(),
     )
-    expect(rights(template)).toContain('OutboxRelayRole: sns:Publish on arn:aws:sns:eu-central-1:111122223333:news')
+    expect(rights(template)).toContain(
+      'OutboxRelayRole: sns:Publish sns:GetTopicAttributes on arn:aws:sns:eu-central-1:111122223333:news',
+    )
   })
 
   it('hold no "*" but those of the CDK provider that lib/migration.ts explains', () => {
