@@ -8,6 +8,12 @@ export interface EncodedEvent {
   readonly droppedHeaders: number
 }
 
+/** What of an event goes into a message. */
+export type EventContent = Pick<
+  OutboundEvent,
+  'id' | 'eventType' | 'eventVersion' | 'aggregateId' | 'orderingKey' | 'headers' | 'payload' | 'createdAtMs'
+>
+
 /**
  * An event as CloudEvents 1.0 in structured JSON. The payload is put in as it is, byte for byte, never parsed; only characters
  * that a destination forbids are written as their JSON escapes. Absent fields are left out. The order of the fields is
@@ -21,7 +27,7 @@ export interface EncodedEvent {
  * // {"specversion":"1.0","id":"0197f3a2-...","source":"orders","type":"OrderCreated",...,"data":{"orderId": 42}}
  */
 export function cloudEvent(
-  event: OutboundEvent,
+  event: EventContent,
   settings: { readonly source: string },
   headers: ReducedHeaders = reduceHeaders(event.headers),
 ): EncodedEvent {
@@ -49,7 +55,7 @@ export function cloudEvent(
 }
 
 /** The payload alone, for `format: 'raw'`; characters that a destination forbids are written as their JSON escapes. */
-export function rawEvent(event: Pick<OutboundEvent, 'payload'>): EncodedEvent {
+export function rawEvent(event: Pick<EventContent, 'payload'>): EncodedEvent {
   return { text: escapeForbidden(event.payload), droppedHeaders: 0 }
 }
 

@@ -56,6 +56,14 @@ export class SqlError extends OutboxError {
   }
 }
 
+/**
+ * Another transaction holds an ordering key, or has written an idempotency key, of these events, and did not end in time
+ * (SQLSTATE 55P03, for an ordering key after 5 s). Nothing was written: run the whole transaction again.
+ */
+export class KeyBusyError extends SqlError {
+  override readonly code = 'KeyBusy'
+}
+
 /** The database's schema is missing, altered, or of another version than this release can run on. */
 export class SchemaError extends OutboxError {
   constructor(message: string, options?: { readonly cause?: unknown }) {

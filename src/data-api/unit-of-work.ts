@@ -1,3 +1,5 @@
+import type { Clock } from '../core/clock.js'
+import { deadlineAfter } from '../core/deadline.js'
 import { SqlError } from '../core/errors.js'
 import type { SqlExecutor, SqlStatement } from '../core/ports.js'
 import type { Connection } from './connection.js'
@@ -7,13 +9,18 @@ export interface UnitOfWorkOptions {
   /** How often the unit is tried in all, 1 to 10. Default 3; 1 never repeats it. */
   readonly maxAttempts?: number | undefined
   /**
-   * A SELECT that finds a row if and only if the transaction was committed; asked once, when the commit's outcome is
-   * unknown, after `work` has returned. Default: none, and then such a commit is thrown as `ambiguous`.
+   * A SELECT that finds a row if and only if the transaction was committed; asked when the commit's outcome is unknown, after
+   * `work` has returned. A column `outcome` says more: the row proves a commit only if it is `committed`, there will never be
+   * one if it is `aborted`, and while it is `in progress` it is asked again, for up to 10 s. Default: none, and then such a
+   * commit is thrown as `ambiguous`.
    */
   readonly proof?: (() => SqlStatement | undefined) | undefined
 }
 
 const pauseBaseMs = 50
+/** A commit that takes longer leaves its outcome open. */
+const inProgressLimitMs = 10_000
+const inProgressPauseMs = 100
 
 interface BeginsTransactions extends SqlExecutor {
   begin(): Promise<DataApiTransaction>
@@ -26,7 +33,7 @@ export async function runUnitOfWork<Value>(
   { maxAttempts = 3, proof }: UnitOfWorkOptions = {},
 ): Promise<Value> {
   for (let attempt = 1; ; attempt++) {
-    const tried = await tryOnce(database, work, proof)
+    const tried = await tryOnce(database, clock, work, proof)
     if (tried.committed) return tried.value
     if (!tried.retryable || attempt >= maxAttempts) throw tried.error
     // two that deadlocked must not meet again
@@ -40,6 +47,7 @@ type Tried<Value> =
 
 async function tryOnce<Value>(
   database: BeginsTransactions,
+  clock: Clock,
   work: (tx: DataApiTransaction) => Promise<Value>,
   proof: UnitOfWorkOptions['proof'],
 ): Promise<Tried<Value>> {
@@ -62,21 +70,35 @@ async function tryOnce<Value>(
     }
     // a rollback that was answered came before the commit
     if (end === 'rolled-back') return { committed: false, retryable: true, error: nothingCommitted(error) }
-    const committed = await isProven(database, proof?.())
-    if (committed === true) return { committed: true, value }
+    const outcome = await lookUp(database, clock, proof?.())
+    if (outcome === 'committed') return { committed: true, value }
     // not there, and over: it will not come either
-    if (committed === false && end === 'gone') return { committed: false, retryable: true, error: nothingCommitted(error) }
+    if (outcome === 'aborted' || (outcome === 'absent' && end === 'gone')) {
+      return { committed: false, retryable: true, error: nothingCommitted(error) }
+    }
     return { committed: false, retryable: false, error }
   }
 }
 
-/** undefined: there is nothing to look up, or the looking up failed. */
-async function isProven(database: SqlExecutor, proof: SqlStatement | undefined): Promise<boolean | undefined> {
-  if (proof === undefined) return undefined
+/** `unknown`: there is nothing to look up, the looking up failed, or the transaction does not end. */
+async function lookUp(
+  database: SqlExecutor,
+  clock: Clock,
+  proof: SqlStatement | undefined,
+): Promise<'committed' | 'aborted' | 'absent' | 'unknown'> {
+  if (proof === undefined) return 'unknown'
+  const deadline = deadlineAfter(clock, inProgressLimitMs)
   try {
-    return (await database.execute(proof)).rows.length > 0
+    for (;;) {
+      const [row] = (await database.execute(proof)).rows
+      if (row === undefined) return 'absent'
+      if (!('outcome' in row) || row['outcome'] === 'committed') return 'committed'
+      if (row['outcome'] === 'aborted') return 'aborted'
+      if (row['outcome'] !== 'in progress' || deadline.remainingMs() <= 0) return 'unknown'
+      await clock.sleep(inProgressPauseMs)
+    }
   } catch {
-    return undefined
+    return 'unknown'
   }
 }
 

@@ -26,7 +26,7 @@ export interface InboxOptions {
  * await outbox.transaction((tx) =>
  *   handleOnce(tx, event.id, async () => {
  *     await tx.execute('UPDATE stock SET reserved = reserved + 1 WHERE sku = :sku', { sku })
- *     tx.writeEvents([{ eventType: 'StockReserved', payload: { sku } }])
+ *     await tx.writeEvents([{ eventType: 'StockReserved', payload: { sku } }])
  *   }),
  * )
  */

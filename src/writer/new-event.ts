@@ -22,8 +22,11 @@ export interface NewEvent {
   readonly destination?: string | undefined
   /** Trace and correlation ids and the like: at most 8,192 bytes as JSON. */
   readonly headers?: Readonly<Record<string, string>> | undefined
-  /** A second event with this key is refused (SQLSTATE 23505): 1 to 255 bytes. */
+  /**
+   * What makes this event the same as another, whatever its content: 1 to 255 bytes, unique in the outbox until cleanup. A
+   * second event with this key is not written, the first one's id is answered, and the transaction goes on. Default: none.
+   */
   readonly idempotencyKey?: string | undefined
-  /** Not to be delivered before. Default: at once. */
+  /** Not to be delivered before; such an event has no order among those of its ordering key. Default: at once. */
   readonly availableAt?: Date | undefined
 }

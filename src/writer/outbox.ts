@@ -2,24 +2,28 @@ import { OutboxError } from '../core/errors.js'
 import type { SqlCallOptions, SqlExecutor, SqlParameter, SqlResult, SqlStatement } from '../core/ports.js'
 import type { DataApiDatabase } from '../data-api/database.js'
 import type { DataApiTransaction } from '../data-api/transaction.js'
-import type { NewEventRow } from '../store/postgres/insert-events.js'
+import { commitOutcomeStatement, type NewEventRow, type TransactionTrace } from '../store/postgres/insert-events.js'
 import { quotedSchema } from '../store/postgres/sql-name.js'
+import { createDeliveryCheck, type DeliveryOptions } from './delivery-check.js'
 import { createEventIds } from './event-id.js'
 import { insertEvents } from './insert.js'
 import type { NewEvent } from './new-event.js'
 import { rowOf } from './validate-event.js'
+import { warn, warnByProcess, type OnWarning } from './warning.js'
 
-export interface OutboxOptions {
+export interface OutboxOptions extends DeliveryOptions {
   /** Where the service's own tables and the outbox are. Its user needs the role `outbox_writer`. */
   readonly database: DataApiDatabase
   /** Schema of the outbox. Default `public`. */
   readonly schema?: string | undefined
+  /** Hears what is allowed and seldom meant, about every event. Default: `process.emitWarning`, once for each event type. */
+  readonly onWarning?: OnWarning | undefined
 }
 
 export interface TransactionOptions {
   /**
-   * How often the transaction is tried in all when it is lost by a deadlock, a lock timeout, a serialization failure or a
-   * broken connection. Default 3; 1 never runs the function twice.
+   * How often the transaction is tried in all when it is lost by a deadlock, a lock timeout (`KeyBusyError` is one), a
+   * serialization failure or a broken connection. Default 3; 1 never runs the function twice.
    */
   readonly maxAttempts?: number | undefined
 }
@@ -36,31 +40,37 @@ export interface OutboxTransaction extends SqlExecutor {
    */
   execute(sql: string, parameters?: Readonly<Record<string, SqlParameter>>): Promise<SqlResult>
   execute(statement: SqlStatement, options?: SqlCallOptions): Promise<SqlResult>
-  /** Adds events to the transaction; answers their ids. They are written all at once, just before the commit. Throws `InvalidEventError`. */
-  writeEvents(events: readonly NewEvent[]): readonly string[]
+  /**
+   * Adds events to the transaction and answers their ids; of an event whose idempotency key exists, the id of the event that
+   * has it. They are written all at once, just before the commit; but at once if one of these has an idempotency key, because
+   * only the database knows whether it exists.
+   *
+   * Throws `InvalidEventError`, at once and not by the promise, and then none of these is added.
+   */
+  writeEvents(events: readonly NewEvent[]): Promise<readonly string[]>
 }
 
 export interface Outbox {
   /**
    * Runs `work` in a transaction and commits it with the events it wrote; if `work` throws, nothing of either is left.
-   * A commit whose reply is lost is looked up by the events' ids, so that resolving means committed.
+   * A commit whose reply is lost is looked up by what it wrote, so that resolving means committed.
    *
    * `work` may run more than once (see `maxAttempts`): do nothing in it that a rollback does not undo.
    *
    * Throws what `work` threw, `InvalidEventError`, or `SqlError`; of kind `ambiguous` only if nothing can tell whether the
-   * commit happened.
+   * commit happened; `KeyBusyError` if every attempt met another transaction that held an ordering key for 5 s.
    *
    * @example
    * await outbox.transaction(async (tx) => {
    *   await tx.execute('INSERT INTO orders (id) VALUES (:id)', { id: 42 })
-   *   tx.writeEvents([{ eventType: 'OrderCreated', orderingKey: 'order-42', payload: { orderId: 42 } }])
+   *   await tx.writeEvents([{ eventType: 'OrderCreated', orderingKey: 'order-42', payload: { orderId: 42 } }])
    * })
    */
   transaction<Value>(work: (tx: OutboxTransaction) => Promise<Value>, options?: TransactionOptions): Promise<Value>
   /**
    * Writes events in a transaction and answers their ids: one of `transaction()` collects them, any other gets them at once,
    * in one statement. The latter is begun, committed and, after any error, rolled back by whoever owns it; write its events
-   * last, because their ordering keys stay locked until it ends.
+   * last, because their ordering keys stay locked until it ends. Rejects with `InvalidEventError`, `KeyBusyError` or `SqlError`.
    *
    * @example
    * const { transactionId } = await client.send(new BeginTransactionCommand({ resourceArn, secretArn, database }))
@@ -72,41 +82,47 @@ export interface Outbox {
 const nextEventId = createEventIds()
 
 /**
- * The writing side of an outbox. Throws `ConfigurationError` for a schema name that is none.
+ * The writing side of an outbox. Throws `ConfigurationError` for a schema name that is none, and for a destination that does
+ * not exist.
  *
  * @example
  * const database = createDataApiDatabase({ resourceArn, secretArn, database: 'orders' })
- * const outbox = createOutbox({ database })
+ * const outbox = createOutbox({ database, destinations: { bus: { type: 'eventbridge', eventBusName: 'orders' } }, default: 'bus' })
  */
-export function createOutbox({ database, schema = 'public' }: OutboxOptions): Outbox {
-  const table = `${quotedSchema(schema)}.outbox`
-  const proofOf = (id: string): SqlStatement => ({
-    sql: `SELECT 1 AS written FROM ${table} WHERE id = CAST(:id AS uuid)`,
-    parameters: { id },
-    repeatable: true,
-  })
+export function createOutbox(options: OutboxOptions): Outbox {
+  const { database, schema = 'public', onWarning = warnByProcess() } = options
+  quotedSchema(schema)
+  const requireDeliverable = createDeliveryCheck(options)
+
+  const rowsOf = (events: readonly NewEvent[]): NewEventRow[] => {
+    const rows = events.map((event) => rowOf(event, nextEventId()))
+    rows.forEach(requireDeliverable)
+    for (const row of rows) warn(row, onWarning)
+    return rows
+  }
 
   return {
-    transaction: (work, options) => {
-      let firstId: string | undefined
+    transaction: (work, transactionOptions) => {
+      let trace: TransactionTrace | undefined
       return database.transaction(
         async (tx) => {
-          const rows: NewEventRow[] = []
-          const collecting = new CollectingTransaction(tx, rows)
+          trace = undefined
+          const collecting = new CollectingTransaction(tx, schema, rowsOf)
           const value = await work(collecting).finally(() => collecting.close())
-          firstId = rows[0]?.id
-          if (rows.length > 0) await insertEvents(tx, rows, schema)
+          trace = await collecting.writeAll()
           return value
         },
-        { ...options, proof: () => (firstId === undefined ? undefined : proofOf(firstId)) },
+        {
+          ...transactionOptions,
+          proof: () => (trace === undefined ? undefined : commitOutcomeStatement(trace, schema)),
+        },
       )
     },
 
     writeEvents: async (tx, events) => {
       if (tx instanceof CollectingTransaction) return tx.writeEvents(events)
-      const rows = events.map((event) => rowOf(event, nextEventId()))
-      if (rows.length > 0) await insertEvents(database.joinTransaction(tx.transactionId), rows, schema)
-      return rows.map((row) => row.id)
+      const rows = rowsOf(events)
+      return (await insertEvents(database.joinTransaction(tx.transactionId), rows, schema)).ids
     },
   }
 }
@@ -114,10 +130,14 @@ export function createOutbox({ database, schema = 'public' }: OutboxOptions): Ou
 class CollectingTransaction implements OutboxTransaction {
   readonly transactionId: string
   #open = true
+  #collected: NewEventRow[] = []
+  /** None is ever forgotten: what one of them failed to write must not be missing from a commit. */
+  #writes: Promise<TransactionTrace | undefined>[] = []
 
   constructor(
     private readonly tx: DataApiTransaction,
-    private readonly rows: NewEventRow[],
+    private readonly schema: string,
+    private readonly rowsOf: (events: readonly NewEvent[]) => NewEventRow[],
   ) {
     this.transactionId = tx.transactionId
   }
@@ -136,15 +156,33 @@ class CollectingTransaction implements OutboxTransaction {
       : this.tx.execute(statement, parametersOrOptions)
   }
 
-  writeEvents(events: readonly NewEvent[]): readonly string[] {
+  writeEvents(events: readonly NewEvent[]): Promise<readonly string[]> {
     this.#requireOpen()
-    const added = events.map((event) => rowOf(event, nextEventId()))
-    this.rows.push(...added)
-    return added.map((row) => row.id)
+    const rows = this.rowsOf(events)
+    this.#collected.push(...rows)
+    if (rows.every((row) => row.idempotencyKey === undefined)) return Promise.resolve(rows.map((row) => row.id))
+    const ids = this.#write().then((all) => all.slice(-rows.length))
+    ids.catch(() => undefined) // whoever does not await it gets it from writeAll
+    return ids
+  }
+
+  /** Writes what is left, and answers how to recognise the transaction. */
+  async writeAll(): Promise<TransactionTrace | undefined> {
+    if (this.#collected.length > 0) await this.#write()
+    const traces = (await Promise.all(this.#writes)).filter((trace) => trace !== undefined)
+    return traces.find((trace) => trace.eventId !== undefined) ?? traces[0]
   }
 
   close(): void {
     this.#open = false
+  }
+
+  async #write(): Promise<readonly string[]> {
+    const written = insertEvents(this.tx, this.#collected.splice(0), this.schema)
+    const trace = written.then((events) => events.trace)
+    trace.catch(() => undefined) // writeAll throws it
+    this.#writes.push(trace)
+    return (await written).ids
   }
 
   #requireOpen(): void {

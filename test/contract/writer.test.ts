@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { beforeAll, describe, expect, test } from 'vitest'
-import { InvalidEventError, SqlError } from '../../src/core/errors.js'
+import { InvalidEventError, KeyBusyError, SqlError } from '../../src/core/errors.js'
 import { createOutbox, type NewEvent, type Outbox } from '../../src/writer/index.js'
 import { startServiceDatabase, type ServiceDatabase } from '../support/outbox-data-api.js'
 
@@ -12,8 +12,7 @@ beforeAll(async () => {
   outbox = createOutbox({ database: service.database })
 })
 
-const write = (event: NewEvent): Promise<readonly string[]> =>
-  outbox.transaction(async (tx) => Promise.resolve(tx.writeEvents([event])))
+const write = (event: NewEvent): Promise<readonly string[]> => outbox.transaction((tx) => tx.writeEvents([event]))
 const rowOf = async (id: string | undefined): Promise<Record<string, unknown> | undefined> =>
   (await service.server.db.query('SELECT *, available_at::text AS available FROM outbox WHERE id = $1', [id]))[0]
 
@@ -57,8 +56,8 @@ describe('Every field arrives in its column', () => {
     })
   })
 
-  test('payloads up to a million characters, byte for byte', async () => {
-    const payload = JSON.stringify({ text: '\u{1f4e6}ä'.repeat(250_000) })
+  test('payloads up to a million bytes, byte for byte', async () => {
+    const payload = JSON.stringify({ text: '\u{1f4e6}ä'.repeat(166_000) })
     const [id] = await write({ eventType: 'Large', payload })
     expect((await rowOf(id))?.['payload']).toBe(payload)
   })
@@ -128,22 +127,32 @@ describe('The writer refuses what the table would refuse, and nothing else', () 
 })
 
 describe('An event that cannot be written', () => {
-  test('for its idempotency key says so', async () => {
-    await write({ eventType: 'Once', payload: {}, idempotencyKey: 'once' })
-    const error = await write({ eventType: 'Once', payload: {}, idempotencyKey: 'once' }).catch((thrown: unknown) => thrown)
-    expect(error).toBeInstanceOf(SqlError)
-    expect(error).toMatchObject({ kind: 'permanent', sqlState: '23505' })
-    expect((error as Error).message).toMatch(/^an event with the same idempotencyKey was written before \([^\n]+\)$/)
-    expect(
-      service.server.requests.filter((request) => request.operation === 'CommitTransaction' && request.sql !== undefined),
-    ).toEqual([])
+  test('because another transaction holds its ordering key says so by name, once every attempt has met it', async () => {
+    const holder = await service.server.db.connect()
+    await holder.query('BEGIN')
+    await holder.query(`INSERT INTO outbox (event_type, payload, ordering_key) VALUES ('Held', '{}', 'busy-key')`)
+    const event = { eventType: 'Waits', payload: {}, orderingKey: 'busy-key' }
+    try {
+      const error = await outbox
+        .transaction((tx) => tx.writeEvents([event]), { maxAttempts: 1 })
+        .catch((thrown: unknown) => thrown)
+      expect(error).toBeInstanceOf(KeyBusyError)
+      expect(error).toBeInstanceOf(SqlError)
+      expect(error).toMatchObject({ name: 'KeyBusyError', code: 'KeyBusy', kind: 'rolled-back', sqlState: '55P03' })
+      expect((error as Error).message).toMatch(
+        /^another transaction holds an ordering key or an idempotency key of these events; run the transaction again \([^\n]+\)$/,
+      )
+      expect((error as Error).message).not.toContain('busy-key')
+    } finally {
+      await holder.query('ROLLBACK')
+    }
   })
 
   test('for its neighbours: a request has 4 MiB', async () => {
-    const large = { eventType: 'Large', payload: { text: 'x'.repeat(1_100_000) } }
-    await expect(outbox.transaction((tx) => Promise.resolve(tx.writeEvents([large, large, large, large])))).rejects.toThrow(
-      /the 4 events of the transaction make a request of \d+ bytes, and the RDS Data API takes \d+/,
+    const large = { eventType: 'Large', payload: { text: 'x'.repeat(900_000) } }
+    await expect(outbox.transaction((tx) => tx.writeEvents([large, large, large, large, large]))).rejects.toThrow(
+      /the 5 events of the transaction make a request of \d+ bytes, and the RDS Data API takes \d+/,
     )
-    expect((await outbox.transaction((tx) => Promise.resolve(tx.writeEvents([large, large, large])))).length).toBe(3)
+    expect((await outbox.transaction((tx) => tx.writeEvents([large, large, large, large]))).length).toBe(4)
   })
 })

@@ -146,7 +146,7 @@ describe('Inside a transaction of the writer', () => {
       outbox.transaction((tx) =>
         handleOnce(tx, 'e1', async () => {
           await effect(tx)
-          tx.writeEvents([{ eventType: 'StockReserved', payload: {} }])
+          await tx.writeEvents([{ eventType: 'StockReserved', payload: {} }])
         }),
       )
     expect(await consume()).toMatchObject({ handled: true })

@@ -37,7 +37,7 @@ const sent = (): string[] =>
 describe('A transaction', () => {
   test('leaves business row and events together, the events in one statement just before the commit', async () => {
     const ids = await outbox.transaction(async (tx) => {
-      const first = tx.writeEvents([created(1)])
+      const first = await tx.writeEvents([created(1)])
       await tx.execute(insertOrder, { id: 1 })
       const others = await outbox.writeEvents(tx, [created(2), created(3)])
       return [...first, ...others]
@@ -60,7 +60,7 @@ describe('A transaction', () => {
       () =>
         outbox.transaction(async (tx) => {
           await tx.execute(insertOrder, { id: 1 })
-          tx.writeEvents([created(1)])
+          await tx.writeEvents([created(1)])
           throw new Error('out of stock')
         }),
       /^out of stock$/,
@@ -74,10 +74,10 @@ describe('A transaction', () => {
       'with events that the database refuses',
       () =>
         placeOrder(1, [
-          { ...created(1), idempotencyKey: 'k' },
-          { ...created(1), idempotencyKey: 'k' },
+          // PostgreSQL's JSON parser gives up where JSON.parse does not
+          { eventType: 'Deep', payload: '['.repeat(200_000) + ']'.repeat(200_000) },
         ]),
-      /same idempotencyKey/,
+      /54001/,
     ],
   ])('%s leaves nothing and is not tried again', async (_what, run, message) => {
     await expect(run()).rejects.toThrow(message)
@@ -87,7 +87,7 @@ describe('A transaction', () => {
   })
 
   test('is closed for calls that come after its function', async () => {
-    let escaped: ((events: readonly NewEvent[]) => readonly string[]) | undefined
+    let escaped: ((events: readonly NewEvent[]) => unknown) | undefined
     await outbox.transaction((tx) => {
       escaped = (events) => tx.writeEvents(events)
       return Promise.resolve()
@@ -97,9 +97,7 @@ describe('A transaction', () => {
 
   test('writes to the outbox of another schema', async () => {
     await expect(
-      createOutbox({ database: service.database, schema: 'elsewhere' }).transaction((tx) =>
-        Promise.resolve(tx.writeEvents([created(1)])),
-      ),
+      createOutbox({ database: service.database, schema: 'elsewhere' }).transaction((tx) => tx.writeEvents([created(1)])),
     ).rejects.toThrow(/42P01|3F000/)
     expect(service.server.requests.some((request) => request.sql?.includes('"elsewhere".outbox') === true)).toBe(true)
     expect(() => createOutbox({ database: service.database, schema: 'a"b' })).toThrow(
@@ -136,7 +134,7 @@ describe('A transaction that is lost by chance is tried again, whole', () => {
     service.server.inject({ operation: 'Execute', match: 'INSERT INTO orders', fault: { kind: 'reset' } })
     await outbox.transaction(async (tx) => {
       await tx.execute(insertOrder, { id: 1 }).catch(() => undefined)
-      tx.writeEvents([created(1)])
+      await tx.writeEvents([created(1)])
     })
     expect(await left()).toEqual({ orders: 1, events: 1, queued: 1 })
   })
@@ -161,7 +159,7 @@ describe('A transaction that is lost by chance is tried again, whole', () => {
     const met = new Promise<void>((resolve) => (meet = resolve))
     const touch = (first: number, second: number) =>
       outbox.transaction(async (tx) => {
-        tx.writeEvents([created(first)])
+        await tx.writeEvents([created(first)])
         await tx.execute('UPDATE orders SET id = id WHERE id = :id', { id: first })
         if (++arrived === 2) meet()
         await met
@@ -205,7 +203,7 @@ describe('A commit whose reply is lost', () => {
     const placed = impatient().transaction(
       async (tx) => {
         await tx.execute(insertOrder, { id: 1 })
-        tx.writeEvents([created(1)])
+        await tx.writeEvents([created(1)])
       },
       { maxAttempts: 1 },
     )
@@ -220,7 +218,7 @@ describe('A commit whose reply is lost', () => {
     await impatient().transaction(
       async (tx) => {
         await tx.execute(insertOrder, { id: 1 })
-        tx.writeEvents([created(1)])
+        await tx.writeEvents([created(1)])
       },
       { maxAttempts: 1 },
     )
@@ -237,7 +235,7 @@ describe('A commit whose reply is lost', () => {
     service.server.inject({ operation: 'CommitTransaction', fault: { kind: 'drop-reply' } })
     service.server.inject({
       operation: 'Execute',
-      match: 'AS written',
+      match: 'AS outcome',
       times: 100,
       fault: { kind: 'error', name: 'AccessDeniedException', status: 403 },
     })
@@ -276,7 +274,7 @@ describe('Many writers at once', () => {
         outbox.transaction(
           async (tx) => {
             await tx.execute(insertOrder, { id })
-            tx.writeEvents([{ ...created(id), orderingKey: `customer-${id % 3}` }])
+            await tx.writeEvents([{ ...created(id), orderingKey: `customer-${id % 3}` }])
             if (id % 5 === 0) throw new Error('out of stock')
           },
           { maxAttempts: 10 },

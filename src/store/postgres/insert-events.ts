@@ -22,11 +22,12 @@ export interface NewEventRow {
 }
 
 /**
- * One statement that writes all of `events`, in their order, and answers the ids of those it wrote (column `id`).
+ * One statement that writes all of `events`, in their order, and answers for those it wrote the columns `id` and `xid`, the
+ * transaction that did (see `commitOutcomeStatement`).
  *
- * An id that is in the outbox already is left alone, so the statement may be repeated. The events travel as one JSON
- * parameter, each payload as a string in it, so that PostgreSQL gets back exactly the text that the caller gave.
- * An idempotency key that is taken fails with SQLSTATE 23505 (constraint `outbox_idempotency_key`).
+ * An event whose id or idempotency key is in the outbox already is left out, so the statement may be repeated. If another
+ * transaction that is still open wrote that key, the statement waits for its end. The events travel as one JSON parameter,
+ * each payload as a string in it, so that PostgreSQL gets back exactly the text that the caller gave.
  */
 export function insertEventsStatement(events: readonly NewEventRow[], schema: string): SqlStatement {
   return {
@@ -41,8 +42,8 @@ export function insertEventsStatement(events: readonly NewEventRow[], schema: st
          AS e(id, event_type, event_version, aggregate_type, aggregate_id, ordering_key, destination, headers, payload,
          idempotency_key, available_at, position)
        ORDER BY e.position
-       ON CONFLICT (id) DO NOTHING
-       RETURNING CAST(id AS text) AS id`,
+       ON CONFLICT DO NOTHING
+       RETURNING CAST(id AS text) AS id, CAST(pg_current_xact_id() AS text) AS xid`,
     parameters: {
       events: JSON.stringify(
         events.map((event) => ({
@@ -60,6 +61,41 @@ export function insertEventsStatement(events: readonly NewEventRow[], schema: st
         })),
       ),
     },
+    repeatable: true,
+  }
+}
+
+/**
+ * The events that have these idempotency keys: columns `idempotency_key`, `id`, and `xid` of the asking transaction. A
+ * statement of its own, because the one that waited for another transaction's end does not see what that one wrote.
+ */
+export function eventsByIdempotencyKeyStatement(keys: readonly string[], schema: string): SqlStatement {
+  return {
+    // an array, not a join: so the index is used, whatever the statistics say
+    sql: `SELECT idempotency_key, CAST(id AS text) AS id, CAST(pg_current_xact_id() AS text) AS xid
+       FROM ${quotedSchema(schema)}.outbox
+       WHERE idempotency_key = ANY (ARRAY(SELECT json_array_elements_text(CAST(:keys AS json))))`,
+    parameters: { keys: JSON.stringify(keys) },
+    repeatable: true,
+  }
+}
+
+/** What tells a transaction apart afterwards. */
+export interface TransactionTrace {
+  /** An event that it wrote, if it wrote one. */
+  readonly eventId: string | undefined
+  readonly xid: string
+}
+
+/**
+ * What became of a transaction: column `outcome`, `committed`, `aborted` or `in progress`; null if it is too long ago. Its
+ * event proves that it committed; only the server itself can say that it never will.
+ */
+export function commitOutcomeStatement({ eventId, xid }: TransactionTrace, schema: string): SqlStatement {
+  return {
+    sql: `SELECT CASE WHEN EXISTS (SELECT 1 FROM ${quotedSchema(schema)}.outbox WHERE id = CAST(:id AS uuid)) THEN 'committed'
+         ELSE pg_xact_status(CAST(:xid AS xid8)) END AS outcome`,
+    parameters: { id: eventId ?? null, xid },
     repeatable: true,
   }
 }
