@@ -30,6 +30,8 @@ export interface LocalStackOptions {
   readonly log?: ((line: string) => void) | undefined
   /** Seconds between invocations. Defaults: 60 for relays and monitor, 3600 for cleanup. */
   readonly periods?: { readonly relay?: number; readonly monitor?: number; readonly cleanup?: number } | undefined
+  /** Each invocation of a relay but its first comes up to so many seconds late, at random, as a scheduler's do. Default 0. */
+  readonly relayJitterSeconds?: number | undefined
 }
 
 /** The line that `outbox local --json` prints. */
@@ -117,7 +119,11 @@ export async function startLocalStack(options: LocalStackOptions = {}): Promise<
 
     const { relay = 60, monitor = 60, cleanup = 3600 } = options.periods ?? {}
     const stopScheduler = startScheduler([
-      ...functions.relays.map((one) => ({ periodSeconds: relay, invoke: () => one.invoke() })),
+      ...functions.relays.map((one) => ({
+        periodSeconds: relay,
+        jitterSeconds: options.relayJitterSeconds,
+        invoke: () => one.invoke(),
+      })),
       { periodSeconds: monitor, invoke: () => functions.byHandler.monitor.invoke() },
       { periodSeconds: cleanup, invoke: () => functions.byHandler.cleanup.invoke() },
     ])

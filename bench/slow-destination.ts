@@ -1,0 +1,76 @@
+// What a destination that answers in 10 s, so that every request to it times out, does to another one. The same load twice in
+// one run: first with both healthy.
+//
+//   npx tsx bench/slow-destination.ts [--seconds 120] [--rate 20] [--relays 2] [--answer 10] [--json]
+import { spread } from './support/figures.js'
+import { runBench } from './support/run.js'
+import { startBenchStack, until } from './support/stack.js'
+import { Traffic } from './support/traffic.js'
+
+/** Of each destination. */
+const KEYS = 20
+
+await runBench(
+  'slow-destination',
+  {
+    seconds: { default: 120, min: 1, doc: 'of load, once healthy and once slow' },
+    rate: { default: 20, min: 1, doc: 'events a second to each destination, every other one with a key' },
+    relays: { default: 2, min: 1, doc: 'relays' },
+    answer: { default: 10, min: 0, doc: 'seconds in which the slow one answers; a request times out after 5' },
+  },
+  async ({ seconds, rate, relays, answer }, tools) => {
+    tools.say('starting a stack')
+    const config = { destinations: { a: { type: 'sqs', queueUrl: 'a' }, b: { type: 'sqs', queueUrl: 'b' } } }
+    const bench = await startBenchStack(tools, { relays, config })
+    const traffic = new Traffic(bench, tools)
+    for (const queue of ['a', 'b']) traffic.consume(queue)
+    await until('all relays at work', 60, async () => (await bench.stack.state()).relays.length >= relays)
+
+    const measure = async (phase: string) => {
+      tools.say(`${seconds} s of load, a ${phase}`)
+      const event = (n: number) => {
+        const destination = n % 2 === 0 ? 'a' : 'b'
+        // pairs go to a and b; every other pair has keys of that destination alone
+        const keyed = n % 4 >= 2
+        return {
+          group: `${phase} ${destination} ${keyed ? 'keyed' : 'unkeyed'}`,
+          event: {
+            eventType: 'OrderCreated',
+            destination,
+            payload: { orderId: n },
+            ...(keyed ? { orderingKey: `${destination}-${Math.floor(n / 4) % KEYS}` } : {}),
+          },
+        }
+      }
+      await traffic.run({ perSecond: 2 * rate, seconds, event })
+      for (const group of ['keyed', 'unkeyed']) await traffic.allReceived(`${phase} b ${group}`, 60)
+    }
+    await measure('healthy')
+    const fault = { kind: 'latency', ms: answer * 1000 } as const
+    if (answer > 0)
+      bench.stack.faults.set({
+        rules: [{ service: 'sqs', operation: 'SendMessageBatch', destination: 'a', fault }],
+      })
+    await measure('slow')
+    await traffic.stop()
+    await bench.stop()
+
+    const rows = ['healthy', 'slow'].flatMap((phase) =>
+      ['unkeyed', 'keyed'].map((kind) => {
+        const { written, received, latenciesMs } = traffic.latency(`${phase} b ${kind}`)
+        return { a: phase, 'events to b': kind, written, ...spread(latenciesMs), missing: written - received }
+      }),
+    )
+    const failed = bench.failedInvocations()
+    return {
+      tables: {
+        'commit to receive at b, ms': rows,
+        handlers: [{ relays, 'failed invocations': failed, 'failed writes': traffic.failedWrites }],
+      },
+      limits: rows.flatMap(({ a, 'events to b': kind, p99, missing }) => [
+        { what: `p99 ms at b, ${kind}, a ${a}`, value: p99, allowed: 1999 },
+        { what: `missing at b, ${kind}, a ${a}`, value: missing, allowed: 0 },
+      ]),
+    }
+  },
+)
