@@ -3,8 +3,11 @@ import { describe, expect, it } from 'vitest'
 import type { Publisher } from '../../src/core/ports.js'
 import { MAX_BYTES as EVENTBRIDGE_BYTES, MAX_ENTRIES as EVENTBRIDGE_ENTRIES } from '../../src/publishers/eventbridge/limits.js'
 import { createEventBridgePublisher } from '../../src/publishers/eventbridge/publisher.js'
+import { DEFAULT_BYTES as SNS_BYTES, MAX_ENTRIES as SNS_ENTRIES } from '../../src/publishers/sns/limits.js'
+import { createSnsPublisher } from '../../src/publishers/sns/publisher.js'
 import { MAX_BYTES as SQS_BYTES, MAX_ENTRIES as SQS_ENTRIES } from '../../src/publishers/sqs/limits.js'
 import { createSqsPublisher } from '../../src/publishers/sqs/publisher.js'
+import { logCatalogue } from '../../src/telemetry/logs.js'
 import { outboundEvent } from '../support/outbound-event.js'
 
 const document = readFileSync(new URL('../../docs/messages.md', import.meta.url), 'utf8')
@@ -33,6 +36,9 @@ function encode<Entry>(publisher: Publisher<Entry>): Entry {
 }
 const sqs = (format: 'cloudevents' | 'raw', url = queueUrl) =>
   encode(createSqsPublisher({ client: unused, destination: { type: 'sqs', queueUrl: url, format }, source: 'orders' }))
+const topicArn = 'arn:aws:sns:us-east-1:123456789012:orders'
+const sns = (format: 'cloudevents' | 'raw', arn = topicArn) =>
+  encode(createSnsPublisher({ client: unused, destination: { type: 'sns', topicArn: arn, format }, source: 'orders' }))
 const eventBridge = (format: 'cloudevents' | 'raw') =>
   encode(
     createEventBridgePublisher({
@@ -64,6 +70,26 @@ describe('docs/messages.md', () => {
     expect(JSON.parse(example('sqs fifo'))).toEqual({ MessageGroupId, MessageDeduplicationId })
   })
 
+  it('shows what a subscriber of an SNS topic gets, and that it is what SQS gets with raw message delivery', () => {
+    const { Message, MessageAttributes } = sns('cloudevents')
+    const envelope = JSON.parse(example('sns envelope')) as Readonly<Record<string, unknown>>
+    expect(envelope).toMatchObject({ Type: 'Notification', TopicArn: topicArn, Message })
+    const attributes = Object.entries(MessageAttributes!).map(([name, { DataType, StringValue }]) => [
+      name,
+      { Type: DataType, Value: StringValue },
+    ])
+    expect(envelope.MessageAttributes).toEqual(Object.fromEntries(attributes))
+    for (const format of ['cloudevents', 'raw'] as const) {
+      const { MessageBody, MessageAttributes } = sqs(format)
+      expect(sns(format)).toEqual({ Message: MessageBody, MessageAttributes })
+    }
+  })
+
+  it('shows what a FIFO topic gets besides', () => {
+    const { MessageGroupId, MessageDeduplicationId } = sns('cloudevents', `${topicArn}.fifo`)
+    expect(JSON.parse(example('sns fifo'))).toEqual({ MessageGroupId, MessageDeduplicationId })
+  })
+
   it.each(['cloudevents', 'raw'] as const)("shows what a rule's target gets of an EventBridge entry (%s)", (format) => {
     const entry = eventBridge(format)
     const text = example(`eventbridge ${format}`)
@@ -78,7 +104,10 @@ describe('docs/messages.md', () => {
 
   it('gives the limits that the code keeps', () => {
     const number = (value: number) => value.toLocaleString('en-US')
-    expect(document).toContain(`| entries of a request | ${SQS_ENTRIES} | ${EVENTBRIDGE_ENTRIES} |`)
-    expect(document).toContain(`| bytes of a message, and of a request | ${number(SQS_BYTES)} | ${number(EVENTBRIDGE_BYTES)} |`)
+    const row = (...cells: readonly (number | string)[]) =>
+      `| ${cells.map((cell) => (typeof cell === 'number' ? number(cell) : cell)).join(' | ')} |`
+    expect(document).toContain(row('entries of a request', SQS_ENTRIES, SNS_ENTRIES, EVENTBRIDGE_ENTRIES))
+    expect(document).toContain(row('bytes of a message, and of a request', SQS_BYTES, SNS_BYTES, EVENTBRIDGE_BYTES))
+    expect(document).toContain(`\`${logCatalogue['limit-unread'].text}\``)
   })
 })
