@@ -44,15 +44,15 @@ describe('a local stack', () => {
     )
   })
 
-  it('lets an event for the topic wait, visible, while others flow', async () => {
-    await clients.insert('TopicNews', '{"n":1}', 'topic')
+  it('lets an event for a destination that is not configured wait, visible, while others flow', async () => {
+    await clients.insert('LostNews', '{"n":1}', 'nowhere')
     await clients.insert('QueueNews', '{"n":2}', 'queue')
     expect((await clients.take('queue', 1))[0]).toContain('"data":{"n":2}')
     // received is not yet settled
     await expect.poll(async () => (await stack.state()).backlog).toMatchObject({ depth: 1, failed: 0 })
     const { backlog } = await stack.state()
     expect(backlog.ageSeconds).toBeGreaterThan(0)
-    await clients.execute("DELETE FROM outbox_delivery WHERE event_id IN (SELECT id FROM outbox WHERE event_type = 'TopicNews')")
+    await clients.execute("DELETE FROM outbox_delivery WHERE event_id IN (SELECT id FROM outbox WHERE event_type = 'LostNews')")
   })
 
   it('invokes each handler on demand, with its result and its log lines', async () => {
@@ -204,7 +204,7 @@ describe('a local stack of its own configuration', () => {
     const data = join(directory, 'data')
     const first = await startLocalProcess('--relays', '1', '--data', data)
     const before = outboxClients(first.description)
-    await before.insert('Kept', '{"n":1}', 'topic')
+    await before.insert('Kept', '{"n":1}', 'nowhere')
     await before.insert('Delivered', '{"n":2}', 'queue')
     // so the relay is at work when its stack is killed
     await before.take('queue', 1)
