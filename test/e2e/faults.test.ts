@@ -127,6 +127,7 @@ describe('a relay under a fault', () => {
     ['queue', 'sqs', 'queue'],
     ['fifo', 'sqs', 'fifo'],
     ['bus', 'events', 'bus-target'],
+    ['topic', 'sns', 'topic-subscriber'],
   ] as const
   const faults: readonly Rule['fault'][] = [
     { kind: 'error', name: 'InternalFailure', status: 500 },
