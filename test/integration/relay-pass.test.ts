@@ -222,4 +222,19 @@ describe('a relay pass', () => {
     expect(queue.accepted).toHaveLength(1)
     expect(telemetry.logged('event-failed')).toMatchObject([{ errorCode: 'EventRowMissing' }])
   })
+
+  it('settles it so too when the row goes between its claim and the fetching of its payload', async () => {
+    const queue = new ScriptedPublisher()
+    await rig.api.db.query(`INSERT INTO outbox (event_type, payload) VALUES ('Large', $1)`, [
+      JSON.stringify(['x'.repeat(60_000)]),
+    ])
+    const readPayload: typeof rig.store.readPayload = async (id, options) => {
+      await rig.api.db.query('DELETE FROM outbox')
+      return rig.store.readPayload(id, options)
+    }
+    const { telemetry, totals } = await rig.pass({ publishers: { queue }, store: { ...rig.store, readPayload } })
+    expect(queue.requests).toEqual([])
+    expect(totals).toMatchObject({ retried: 0, failed: 1 })
+    expect(telemetry.logged('event-failed')).toMatchObject([{ errorCode: 'EventRowMissing' }])
+  })
 })

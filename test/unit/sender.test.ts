@@ -10,7 +10,7 @@ const ok: PublishAnswer = { kind: 'answered', entries: [{ kind: 'accepted', mess
 const message: Message = { eventId: 'e', bytes: 1, entry: null }
 
 /** A destination whose answers the test gives when it likes. */
-function rig() {
+function rig(capMs = 60_000) {
   const clock = new TestClock()
   const telemetry = new RecordingTelemetry()
   const open: ((answer: PublishAnswer) => void)[] = []
@@ -22,7 +22,7 @@ function rig() {
       publish: () => new Promise((resolve) => open.push(resolve)),
     },
     requestsInFlight: 3,
-    policy: { maxAttempts: 10, baseMs: 1000, capMs: 60_000 },
+    policy: { maxAttempts: 10, baseMs: 1000, capMs },
     clock,
     random: { next: () => 0.999, uuid: () => '' },
     telemetry,
@@ -89,6 +89,24 @@ describe('a sender', () => {
     await probe.publication
     expect(sender.consecutiveFaults).toBe(2)
     expect(sender.nextChangeMs()).toBe(1999)
+  })
+
+  it.each([
+    ['a minute', 3_600_000, 60_000],
+    ['the cap, where that is less', 5000, 5000],
+  ])('pauses for %s at most, however long the destination is down', async (_, capMs, longestMs) => {
+    const { sender, started, clock, telemetry } = rig(capMs)
+    for (let round = 0; round < 12; round++) {
+      const probe = await started()
+      probe.answer(fault())
+      await probe.publication
+      clock.advance(longestMs)
+      expect(sender.hasRoom()).toBe(true)
+    }
+    expect(telemetry.logged('destination-fault').at(-1)).toMatchObject({
+      consecutiveFaults: 12,
+      pauseMs: Math.floor(0.999 * longestMs) + 1,
+    })
   })
 
   it('asks to put events back once a request has been out for too long', async () => {

@@ -161,6 +161,16 @@ describe('a settlement', () => {
     expect(await settle(session, again!.token, null, [retry(first.rows[0]!, 9e6)], [])).toMatchObject({ retried: 0, kept: 1 })
   })
 
+  test('that comes again, while its shard is leased, leaves alone what an operator has decided since', async () => {
+    await add(session, 2, { key: `'k'` })
+    const { token, rows } = await claim(session, { keyRows: 1 })
+    const failure = [{ ...fail(rows[0]!), charge: false }]
+    expect(await settle(session, token, null, failure, [])).toMatchObject({ failed: 1, kept: 1 }) // its answer is lost
+    expect(await operate(session, 'release')).toBe(1)
+    expect(await settle(session, token, null, failure, [])).toMatchObject({ failed: 0, kept: 1 })
+    expect((await claim(session, { token })).rows.map(({ payload }) => payload)).toEqual(['{"i":2}'])
+  })
+
   test('of a hold waits for the destination to be back', async () => {
     await add(session, 1)
     const { token, rows } = await claim(session)
