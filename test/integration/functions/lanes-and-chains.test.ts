@@ -97,6 +97,19 @@ describe('the followers of an event that did not get through', () => {
     await operate(session, 'redrive')
     await expectAllInOrder(session, 1099, 0)
   })
+
+  test('go on up to the next event that failed, which stays failed', async () => {
+    await add(session, 6, { key: `'k'` })
+    const { token, rows } = await claim(session)
+    await settle(session, token, published(rows.slice(0, 1)), [fail(rows[1]!), fail(rows[4]!)])
+    expect((await claim(session)).rows).toEqual([])
+    const numbers = (events: readonly { readonly payload: string | null }[]) => events.map(({ payload }) => payload)
+    await operate(session, 'release', { ids: [rows[1]!.id] })
+    expect(numbers(await drain(session))).toEqual(['{"i":3}', '{"i":4}'])
+    expect(await count(session, 'outbox_delivery WHERE lane = 3')).toBe(2)
+    await operate(session, 'release', { ids: [rows[4]!.id] })
+    expect(numbers(await drain(session))).toEqual(['{"i":6}'])
+  })
 })
 
 async function expectAllInOrder(from: Session, events: number, left: number): Promise<void> {

@@ -191,12 +191,14 @@ describe('writers of one key', () => {
   test('the second waits for the commit of the first, so seq order is commit order', async () => {
     await a.query('BEGIN')
     await write(a, 'w', 1)
-    const second = write(b, 'w', 2)
+    const second = write(b, 'w', 3)
     await waitsForLock(observer, backendOfB)
     expect((await claim(c)).rows).toEqual([])
+    // the one that waits has not drawn its place yet
+    await write(a, 'w', 2)
     await a.query('COMMIT')
     await second
-    expect(await sent()).toEqual([1, 2])
+    expect(await sent()).toEqual([1, 2, 3])
   })
 
   test('the second goes on after a rollback of the first', async () => {
