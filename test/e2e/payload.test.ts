@@ -12,7 +12,7 @@ const ENVELOPE_BYTES = 20_000
 
 /** Of the sizes up to 65,536: 64 MB of payloads in all. */
 const MANY = Number(process.env['OUTBOX_PAYLOAD_EVENTS'] ?? 500)
-const FEW = Math.max(6, Math.floor(MANY / 40))
+const FEW = Math.max(4, 2 * Math.floor(MANY / 120))
 
 interface Case extends SizedEvents {
   readonly bytes: number

@@ -3,7 +3,7 @@ import { startPostgres } from '../../src/local/postgres/launcher.js'
 import { schemaSql } from '../../src/store/postgres/schema-sql.js'
 import { add, cleanup, connect, count, drain, eventually } from '../support/outbox-sql.js'
 
-const waves = Number(process.env['OUTBOX_VACUUM_WAVES'] ?? 4)
+const waves = Number(process.env['OUTBOX_VACUUM_WAVES'] ?? 3)
 /** More dead rows than the 5,000 at which the queue's own settings call for a vacuum, fewer than the server's would with this backlog. */
 const waveEvents = 6000
 /** A fifth of them and 50, PostgreSQL's own threshold, is 8,050. */

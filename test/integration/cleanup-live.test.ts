@@ -4,7 +4,6 @@ import {
   claim,
   cleanup,
   count,
-  drain,
   emptyOutbox,
   eventually,
   expireFailed,
