@@ -8,8 +8,10 @@ import { Sender } from './sender.js'
 import { BatchServer } from './serve-batch.js'
 import { Turn } from './turn.js'
 
-/** Batches at the same time: one is claimed or settled while another is published. */
-const BATCHES = 2
+/** Batches that send, at the same time: one is claimed or settled while another is published. */
+const SENDING_BATCHES = 2
+/** With those that only wait for a slow destination: each of them leases a shard at least, and there are 16. */
+const BATCHES = 16
 /** After a claim that brought at least so many events more are likely: the next batch is claimed at once. */
 const MORE_LIKELY_EVENTS = 50
 /** A batch that takes longer lets another one look for what comes in meanwhile. */
@@ -69,7 +71,7 @@ export async function relayPass(options: RelayPassOptions): Promise<RelayPassTot
     totals: { claims: 0, claimed: 0, published: 0, retried: 0, failed: 0, unrouted: 0, leaseLost: 0 },
     stop: { requested: false },
   }
-  const shared = { servers, turn: new Turn(), idleWaitMs: FIRST_IDLE_WAIT_MS }
+  const shared = { servers, sending: new Turn(SENDING_BATCHES), turn: new Turn(), idleWaitMs: FIRST_IDLE_WAIT_MS }
   const ends = await Promise.allSettled(Array.from({ length: BATCHES }, () => serveBatches(context, shared)))
   telemetry.flush()
   for (const end of ends) if (end.status === 'rejected') throw end.reason as Error
@@ -79,12 +81,14 @@ export async function relayPass(options: RelayPassOptions): Promise<RelayPassTot
 /** Serves one batch after another. Whoever has the turn looks for work, so idle relays cost one claim per wait, not one per batch. */
 async function serveBatches(
   context: PassContext,
-  shared: { servers: Set<BatchServer>; turn: Turn; idleWaitMs: number },
+  shared: { servers: Set<BatchServer>; sending: Turn; turn: Turn; idleWaitMs: number },
 ): Promise<void> {
   const { clock, telemetry, deadline, settings, stop } = context
-  const { servers, turn } = shared
+  const { servers, sending, turn } = shared
   let flushedAtMs = clock.nowMs()
   for (;;) {
+    await sending.take()
+    const makeRoom = once(() => sending.pass())
     await turn.take()
     const handOver = once(() => turn.pass())
     const done = new AbortController()
@@ -92,10 +96,11 @@ async function serveBatches(
     servers.add(server)
     try {
       if (stop.requested || deadline.remainingMs() <= 0) return
-      const served = await server.serve((events) => {
+      const claimed = (events: number): void => {
         if (events >= MORE_LIKELY_EVENTS) handOver()
         else void clock.sleep(HAND_OVER_MS, done.signal).then(handOver)
-      })
+      }
+      const served = await server.serve({ claimed, waits: makeRoom })
       if (served === 'served') {
         shared.idleWaitMs = FIRST_IDLE_WAIT_MS
       } else {
@@ -110,6 +115,7 @@ async function serveBatches(
       servers.delete(server)
       done.abort()
       handOver()
+      makeRoom()
     }
     if (clock.nowMs() - flushedAtMs >= FLUSH_MS) {
       telemetry.flush()

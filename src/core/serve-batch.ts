@@ -25,6 +25,13 @@ const LEASE_MARGIN_MS = 2000
 /** `nothing`: nothing was due. `served`: there was work. */
 export type Served = 'nothing' | 'served'
 
+export interface ServeEvents {
+  /** Called with the number of events as soon as the first claim has answered with any. */
+  readonly claimed: (events: number) => void
+  /** Called, maybe more than once, when nothing has been ready for a while: the batch only waits for answers of destinations. */
+  readonly waits: () => void
+}
+
 /**
  * Serves one lease token: claims, publishes, settles and gives its shards back. Requests go on side by side; calls to the
  * database go one after another.
@@ -58,15 +65,14 @@ export class BatchServer {
     this.#signal.raise()
   }
 
-  /** @param claimed - called with the number of events as soon as the first claim has answered with any */
-  async serve(claimed: (events: number) => void): Promise<Served> {
+  async serve({ claimed, waits }: ServeEvents): Promise<Served> {
     const answer = await this.#firstClaim()
     if (answer === null) return 'served'
     if (answer.events.length === 0 && !answer.repeated) return 'nothing'
     if (answer.events.length > 0) claimed(answer.events.length)
     this.#add(answer)
     try {
-      await this.#work()
+      await this.#work(waits)
     } finally {
       this.#batch.leaveReady()
       await Promise.all(this.#requests)
@@ -76,12 +82,13 @@ export class BatchServer {
     return 'served'
   }
 
-  async #work(): Promise<void> {
+  async #work(waits: () => void): Promise<void> {
     for (;;) {
       if (!this.#mayStart()) this.#batch.leaveReady()
       this.#dispatch()
       if (this.#batch.readyCount === 0 && this.#batch.sentCount === 0) return
       await this.#signal.wait(this.#nextTimerMs())
+      if (this.#idleInMs() <= 0) waits()
       await this.#keepLease()
       if (this.#partIsDue()) await this.#settle(this.#batch.finishedShards())
       if (this.#moreIsDue()) await this.#claimMore()
@@ -286,7 +293,7 @@ export class BatchServer {
   #partIsDue(): boolean {
     const now = this.context.clock.nowMs()
     if (this.#batch.sentCount === 0 && this.#batch.readyCount === 0) return false
-    if (this.#nothingReadySinceMs !== null && now - this.#nothingReadySinceMs >= PART_SETTLE_IDLE_MS) {
+    if (this.#idleInMs() <= 0) {
       return this.#batch.decidedCount > 0 || this.#batch.finishedShards().length > 0
     }
     return this.#batch.decidedCount > 0 && now - this.#lastSettleMs >= PART_SETTLE_BUSY_MS
@@ -301,8 +308,14 @@ export class BatchServer {
     const { clock, settings } = this.context
     const { sentCount, shards, inHandCount } = this.#batch
     const mayClaim = sentCount > 0 && shards.size > 0 && inHandCount < CLAIMS_IN_HAND * settings.claimRows && this.#mayStart()
-    if (!mayClaim || this.#nothingReadySinceMs === null) return Number.POSITIVE_INFINITY
-    return Math.max(this.#nothingReadySinceMs + PART_SETTLE_IDLE_MS, this.#claimMoreAtMs) - clock.nowMs()
+    if (!mayClaim) return Number.POSITIVE_INFINITY
+    return Math.max(this.#idleInMs(), this.#claimMoreAtMs - clock.nowMs())
+  }
+
+  /** Milliseconds until nothing has been ready for so long that the batch counts as idle. */
+  #idleInMs(): number {
+    if (this.#nothingReadySinceMs === null) return Number.POSITIVE_INFINITY
+    return this.#nothingReadySinceMs + PART_SETTLE_IDLE_MS - this.context.clock.nowMs()
   }
 
   #nextTimerMs(): number {
@@ -313,9 +326,10 @@ export class BatchServer {
     for (const destination of this.#batch.destinationsReady()) {
       timers.push(senders.get(destination)?.nextChangeMs() ?? Number.POSITIVE_INFINITY)
     }
+    if (this.#idleInMs() > 0) timers.push(this.#idleInMs())
     if (this.#batch.decidedCount === 0) timers.push(this.#moreDueInMs())
     else if (this.#nothingReadySinceMs === null) timers.push(this.#lastSettleMs + PART_SETTLE_BUSY_MS - now)
-    else timers.push(this.#nothingReadySinceMs + PART_SETTLE_IDLE_MS - now)
+    else timers.push(this.#idleInMs())
     return Math.max(1, Math.min(...timers))
   }
 

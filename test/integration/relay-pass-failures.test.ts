@@ -154,6 +154,32 @@ describe('a relay pass, when things go wrong', () => {
     expect(await rig.status(`attempts > 1`)).toEqual([])
   })
 
+  it('goes on with the other shards, however many of its batches wait for destinations that do not answer', async () => {
+    const quick = new ScriptedPublisher()
+    const released = gate()
+    const stuck = Array.from({ length: 4 }, () => {
+      const publisher = new ScriptedPublisher()
+      publisher.script = async (events) => {
+        await released.opened
+        return answered(events)
+      }
+      return publisher
+    })
+    const publishers = { ...Object.fromEntries(stuck.map((one, n) => [`stuck${n}`, one])), quick }
+    const pass = rig.pass({ publishers, passMs: 20_000, settings: { profile: 'drain' } })
+    // each is written while the ones before are out, so that it waits in a batch of its own
+    for (const [n, one] of stuck.entries()) {
+      await write(1, 'NULL', `'stuck${n}'`)
+      await vi.waitFor(() => expect(one.inFlight).toBe(1), { timeout: 5_000 })
+    }
+    await write(160, 'NULL', `'quick'`)
+    await vi.waitFor(() => expect(quick.accepted).toHaveLength(160), { timeout: 5_000 })
+    expect(stuck.map(({ inFlight }) => inFlight)).toEqual([1, 1, 1, 1])
+    released.open()
+    await pass
+    expect(await published()).toBe(164)
+  })
+
   it('returns only when nothing is in flight any more, and has given everything back', async () => {
     const slow = new ScriptedPublisher()
     const released = gate()
