@@ -46,6 +46,8 @@ async function othersMayRead(folder: string): Promise<boolean> {
   return dirname(folder) === folder || othersMayRead(dirname(folder))
 }
 
+const readableByOthers = await othersMayRead(process.cwd())
+
 const exists = (path: string) =>
   stat(path).then(
     () => true,
@@ -181,7 +183,7 @@ describe('a server ends with the process that started it', () => {
     await expect.poll(() => isGone(dataDirectory, port, pid)).toBe(true)
   })
 
-  it.runIf(isRoot && (await othersMayRead(process.cwd())))(
+  it.runIf(isRoot && readableByOthers)(
     'also that of an ordinary user, where one may read the checkout',
     { timeout: 60_000 },
     async () => {
