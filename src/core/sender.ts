@@ -5,6 +5,8 @@ import { countFaults, retryDelayMs, UNCHARGED_CAP_MS, type RetryPolicy } from '.
 
 /** A request that is out for longer makes its destination count as slow: nothing more waits for it in a relay's hands. */
 export const SLOW_AFTER_MS = 1000
+/** So much sooner while the last request failed: what tries a destination that hangs is not worth waiting for. */
+export const SLOW_AFTER_FAULT_MS = 200
 
 export interface SenderOptions {
   readonly destination: string
@@ -61,15 +63,16 @@ export class Sender {
       const { code, reason } = this.#lastFault ?? { code: 'DestinationFault', reason: 'nothing was accepted' }
       return { delayMs: Math.ceil(pauseMs) + retryDelayMs(1, policy, random), code, reason }
     }
-    if (this.#oldestOutMs() <= SLOW_AFTER_MS) return null
+    const slowAfterMs = this.#slowAfterMs()
+    if (this.#oldestOutMs() <= slowAfterMs) return null
     const delayMs = SLOW_AFTER_MS + retryDelayMs(1, { baseMs: 2 * SLOW_AFTER_MS, capMs: UNCHARGED_CAP_MS }, random)
-    return { delayMs, code: 'DestinationSlow', reason: `a request has had no answer for more than ${SLOW_AFTER_MS} ms` }
+    return { delayMs, code: 'DestinationSlow', reason: `a request has had no answer for more than ${slowAfterMs} ms` }
   }
 
   /** Milliseconds until the passing of time alone may change whether and what is sent. */
   nextChangeMs(): number {
     const pauseMs = this.#pausedUntilMs - this.options.clock.nowMs()
-    const slowMs = SLOW_AFTER_MS + 1 - this.#oldestOutMs()
+    const slowMs = this.#slowAfterMs() + 1 - this.#oldestOutMs()
     return Math.min(pauseMs > 0 ? pauseMs : Number.POSITIVE_INFINITY, slowMs > 0 ? slowMs : Number.POSITIVE_INFINITY)
   }
 
@@ -96,6 +99,10 @@ export class Sender {
       this.#out.delete(request)
       this.options.onRoom()
     }
+  }
+
+  #slowAfterMs(): number {
+    return this.#faults > 0 ? SLOW_AFTER_FAULT_MS : SLOW_AFTER_MS
   }
 
   /** For how long the oldest request has been out; negative infinity if none is. */

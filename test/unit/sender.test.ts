@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import type { PublishAnswer } from '../../src/core/outcome.js'
 import type { Message } from '../../src/core/ports.js'
-import { Sender, SLOW_AFTER_MS } from '../../src/core/sender.js'
+import { Sender, SLOW_AFTER_FAULT_MS, SLOW_AFTER_MS } from '../../src/core/sender.js'
 import { RecordingTelemetry } from '../support/recording-telemetry.js'
 import { fault } from '../support/scripted-publisher.js'
 import { TestClock } from '../support/test-clock.js'
@@ -119,6 +119,23 @@ describe('a sender', () => {
     expect(sender.putBack()).toMatchObject({ code: 'DestinationSlow' })
     slow.answer(ok)
     await slow.publication
+    expect(sender.putBack()).toBeNull()
+  })
+
+  it('asks for it sooner while the request that is out tries a destination which failed', async () => {
+    const { sender, started, clock } = rig()
+    const first = await started()
+    first.answer(fault())
+    await first.publication
+    clock.advance(1000)
+    const probe = await started()
+    clock.advance(SLOW_AFTER_FAULT_MS)
+    expect(sender.putBack()).toBeNull()
+    expect(sender.nextChangeMs()).toBe(1)
+    clock.advance(1)
+    expect(sender.putBack()).toMatchObject({ code: 'DestinationSlow', reason: expect.stringContaining('200 ms') as string })
+    probe.answer(ok)
+    await probe.publication
     expect(sender.putBack()).toBeNull()
   })
 
