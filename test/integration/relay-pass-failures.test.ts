@@ -93,10 +93,12 @@ describe('a relay pass, when things go wrong', () => {
   it('sends nothing when its lease may be over', async () => {
     const queue = new ScriptedPublisher()
     await write(5)
-    // the claim takes 2.5 s of a lease of 3 s: less than a request may take is left
-    rig.api.inject({ match: 'outbox_claim', fault: { kind: 'latency', ms: 2500 } })
-    await rig.pass({ publishers: { queue }, passMs: 2000, settings: { leaseSeconds: 3 } })
+    // the claim takes 2.5 s of a lease of 5 s: what is left is not enough for a request (1 s) and the margin (2 s)
+    rig.api.inject({ match: 'outbox_claim', fault: { kind: 'latency', ms: 2500 }, times: 9 })
+    const { totals } = await rig.pass({ publishers: { queue }, passMs: 4000, settings: { leaseSeconds: 5 } })
+    expect(totals.claimed).toBeGreaterThanOrEqual(5)
     expect(queue.requests).toEqual([])
+    rig.api.clearFaults()
     await rig.pass({ publishers: { queue } })
     expect(await published()).toBe(5)
   })
@@ -201,6 +203,8 @@ describe('a relay pass, when things go wrong', () => {
     released.open()
     const { totals } = await pass
     expect(slow.inFlight).toBe(0)
+    // its time was over: nothing was begun after these two
+    expect(slow.requests).toHaveLength(2)
     expect(totals.published).toBe(slow.accepted.length)
     expect(await rig.api.db.query('SELECT 1 FROM outbox_shard WHERE lease_token IS NOT NULL')).toEqual([])
     expect((await rig.status(`status = 'pending'`)).length).toBe(100 - slow.accepted.length)
@@ -216,6 +220,43 @@ describe('a relay pass, when things go wrong', () => {
     await rig.api.db.query(`UPDATE outbox_shard SET lease_until = '-infinity'`)
     await rig.drain({ publishers: { queue } })
     expect(await published()).toBe(30)
+  })
+
+  it('waits for what is in flight, and records it, when the database refuses a renewal meanwhile', async () => {
+    const slow = new ScriptedPublisher()
+    const released = gate()
+    slow.script = async (events) => {
+      await released.opened
+      return answered(events)
+    }
+    await write(5)
+    rig.api.inject({ match: 'outbox_renew', fault: { kind: 'error', name: 'AccessDeniedException', message: 'no' } })
+    rig.api.requests.length = 0
+    const ended = rig.pass({ publishers: { queue: slow }, settings: { leaseSeconds: 4, maxShards: 16 } }).then(
+      () => 'returned with something in flight',
+      (error: unknown) => [error, slow.inFlight],
+    )
+    await vi.waitFor(() => expect(calls('outbox_renew')).toBe(1), { timeout: 10_000 })
+    await new Promise((resolve) => setTimeout(resolve, 300))
+    released.open()
+    expect(await ended).toMatchObject([{ code: 'Sql', kind: 'permanent' }, 0])
+    expect(await published()).toBe(5)
+  })
+
+  it('leaves events ready, uncharged, whose request broke off for a fault of the relay itself', async () => {
+    const queue = new ScriptedPublisher()
+    queue.script = () => {
+      throw new Error('a bug')
+    }
+    await write(30, `'key-' || i % 20`)
+    await expect(rig.pass({ publishers: { queue } })).rejects.toThrow('a bug')
+    expect((await rig.status(`status = 'pending' AND attempts = 0 AND last_error IS NULL`)).length).toBe(30)
+    expect(await rig.api.db.query('SELECT 1 FROM outbox_shard WHERE lease_token IS NOT NULL')).toEqual([])
+
+    queue.script = acceptAll
+    await rig.drain({ publishers: { queue } })
+    expect(new Set(queue.acceptedIds()).size).toBe(30)
+    expect(queue.order.violations).toEqual([])
   })
 
   it('delivers in order per key with two relays, entry errors, missing entries and whole failures among the answers', async () => {
