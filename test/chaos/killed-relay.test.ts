@@ -35,20 +35,21 @@ describe('a relay process that is killed', () => {
     const sql = 'SELECT r.event_id::text AS id FROM outbox_receipt r JOIN outbox o ON o.id = r.event_id WHERE o.event_type = $1'
     return (await database.query<{ id: string }>(sql, [moment])).rows.map(({ id }) => id)
   }
-  const faulty = (rule: object) => stack.faults.set({ seed: 1, rules: [rule] } as unknown as FaultSetting)
+  const faulty = (rules: readonly object[]) => stack.faults.set({ seed: 1, rules } as unknown as FaultSetting)
   const hits = () => stack.faults.get().rules.reduce((sum, rule) => sum + rule.hits, 0)
 
+  const onQueue = (fault: object) => ({ service: 'sqs', operation: 'SendMessageBatch', fault })
+  const onDatabase = (match: string, fault: object) => ({ service: 'rds-data', match, fault })
+  const late = onQueue({ kind: 'latency', ms: 500 })
+
   it.each([
-    // the requests arrive after the kill: nobody is there to record them
-    ['while requests are out', { service: 'sqs', operation: 'SendMessageBatch', fault: { kind: 'latency', ms: 500 } }],
-    [
-      'between the destination’s answer and the settlement',
-      { service: 'rds-data', match: 'outbox_settle', fault: { kind: 'reset' } },
-    ],
-    ['after a claim whose answer never came', { service: 'rds-data', match: 'outbox_claim', fault: { kind: 'drop-reply' } }],
-  ])('%s loses nothing, keeps the order of each key, and doubles nothing that was recorded before', async (moment, rule) => {
+    ['while requests are out that arrive all the same', [late]],
+    ['while requests are out that never arrive', [late, onQueue({ kind: 'reset' })]],
+    ['between the destination’s answer and the settlement', [onDatabase('outbox_settle', { kind: 'reset' })]],
+    ['after a claim whose answer never came', [onDatabase('outbox_claim', { kind: 'drop-reply' })]],
+  ])('%s loses nothing, keeps the order of each key, and doubles nothing that was recorded before', async (moment, rules) => {
     const { endpoint, queues } = stack.description
-    faulty(rule)
+    faulty(rules)
     await write(moment)
     // a claim that finds nothing may be met too, but leases nothing
     await expect.poll(async () => [(await leased()) > 0, hits() > 0], { timeout: 30_000 }).toEqual([true, true])
