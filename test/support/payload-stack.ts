@@ -30,7 +30,7 @@ export interface PayloadStack {
   /** Everything that waits in the destination's queue, taken out of it. */
   take(destination: PayloadDestination): Promise<readonly Message[]>
   states(): Promise<readonly EventState[]>
-  /** Forgets all events. */
+  /** Forgets all events, and what a test that failed left in the queues. */
   clear(): Promise<void>
   stop(): Promise<void>
 }
@@ -50,6 +50,18 @@ export async function startPayloadStack(): Promise<PayloadStack> {
   const sqs = new SQSClient(sdkOptions(endpoint))
   const db = new pg.Client({ connectionString: databaseUrl })
   await db.connect()
+
+  const take = async ({ readFrom }: PayloadDestination) => {
+    const taken: Message[] = []
+    const QueueUrl = queues[readFrom]!
+    for (;;) {
+      const messages = await received(sqs, QueueUrl)
+      if (messages.length === 0) return taken
+      taken.push(...messages)
+      const Entries = messages.map(({ ReceiptHandle }, index) => ({ Id: String(index), ReceiptHandle }))
+      await sqs.send(new DeleteMessageBatchCommand({ QueueUrl, Entries }))
+    }
+  }
 
   return {
     async write(events, destinations = PAYLOAD_DESTINATIONS) {
@@ -75,17 +87,7 @@ export async function startPayloadStack(): Promise<PayloadStack> {
       }, RELAY_TIMEOUT_MS)
       return { errors, oversizeClaims }
     },
-    async take({ readFrom }) {
-      const taken: Message[] = []
-      const QueueUrl = queues[readFrom]!
-      for (;;) {
-        const messages = await received(sqs, QueueUrl)
-        if (messages.length === 0) return taken
-        taken.push(...messages)
-        const Entries = messages.map(({ ReceiptHandle }, index) => ({ Id: String(index), ReceiptHandle }))
-        await sqs.send(new DeleteMessageBatchCommand({ QueueUrl, Entries }))
-      }
-    },
+    take,
     async states() {
       const { rows } = await db.query<EventState>(
         'SELECT event_type AS type, destination, status, last_error_code AS code, last_error AS error FROM outbox_status',
@@ -94,6 +96,7 @@ export async function startPayloadStack(): Promise<PayloadStack> {
     },
     async clear() {
       await db.query('TRUNCATE outbox, outbox_delivery, outbox_receipt')
+      for (const destination of PAYLOAD_DESTINATIONS) await take(destination)
     },
     async stop() {
       sqs.destroy()
