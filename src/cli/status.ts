@@ -3,13 +3,14 @@ import type { Backlog } from '../core/backlog.js'
 import type { OutboxMeta } from '../core/ports.js'
 import { checkSchema, schemaVersion } from '../store/check-schema.js'
 import { createOutboxStore } from '../store/postgres/outbox-store.js'
+import { readTableSizes, type TableSize } from '../store/postgres/status.js'
 import { examples, jsonFlag, type CommandContext } from './command.js'
 import { addConnectionOptions, readConnection, type Connection, type ConnectionOptions } from './connection.js'
 import { withDatabase } from './database.js'
 import { exitCode } from './exit-code.js'
 import { withProgress } from './progress.js'
 import { writeJson } from './terminal.js'
-import { ageInWords, countOf, fieldLines } from './text.js'
+import { ageInWords, bytesInWords, countOf, fieldLines } from './text.js'
 import { packageVersion } from './version.js'
 
 interface StatusOptions extends ConnectionOptions {
@@ -32,11 +33,12 @@ export function statusCommand({ terminal, finish }: CommandContext): Command {
     )
     .action(async (options: StatusOptions) => {
       const connection = readConnection(options, terminal)
-      const { backlog, meta } = await withProgress(terminal, 'reading the backlog', () =>
+      const { backlog, meta, sizes } = await withProgress(terminal, 'reading the backlog', () =>
         withDatabase(connection, async (database) => {
           const store = createOutboxStore(database, connection)
           const meta = await store.meta()
-          return { meta, backlog: await store.backlog() }
+          const backlog = await store.backlog()
+          return { meta, backlog, sizes: await readTableSizes(database, connection.schema) }
         }),
       )
       // whoever serves it is right here: only the version is in question
@@ -44,15 +46,15 @@ export function statusCommand({ terminal, finish }: CommandContext): Command {
       const check = checkSchema(meta, { relayVersion: packageVersion(), installation, schema: connection.schema })
       const problem = check.ok ? null : check.reason
 
-      if (options.json === true) writeJson(terminal, { schema: connection.schema, ...meta, problem, backlog })
-      else terminal.out(`${statusLines(connection, meta, backlog).join('\n')}\n`)
+      if (options.json === true) writeJson(terminal, { schema: connection.schema, ...meta, problem, backlog, sizes })
+      else terminal.out(`${statusLines(connection, meta, backlog, sizes).join('\n')}\n`)
       if (problem === null) return
       terminal.err(`outbox: ${problem}\n`)
       finish(exitCode.schema)
     })
 }
 
-function statusLines(connection: Connection, meta: OutboxMeta, backlog: Backlog): string[] {
+function statusLines(connection: Connection, meta: OutboxMeta, backlog: Backlog, sizes: readonly TableSize[]): string[] {
   const oldest = backlog.depth === 0 ? '' : `, the oldest for ${ageInWords(backlog.ageSeconds)}`
   const oldestFailed = backlog.failed === 0 ? '' : `, the first ${ageInWords(backlog.oldestFailedSeconds)} ago`
   const version = `${meta.schemaVersion}${meta.schemaVersion === schemaVersion ? '' : ` (this release: ${schemaVersion})`}`
@@ -66,5 +68,9 @@ function statusLines(connection: Connection, meta: OutboxMeta, backlog: Backlog)
     ['failed', `${countOf(backlog.failed, 'event')}${oldestFailed}`],
     ['blocked keys', String(backlog.blockedKeys)],
     ['leases', `${backlog.leasedShards} of 16 shards`],
+    ...sizes.map(({ table, tableBytes, indexBytes, estimatedRows }): [string, string] => {
+      const rows = estimatedRows === null ? '' : `, about ${countOf(estimatedRows, 'row')}`
+      return [table, `${bytesInWords(tableBytes)}, indexes ${bytesInWords(indexBytes)}${rows}`]
+    }),
   ])
 }

@@ -66,6 +66,14 @@ export function ageInWords(seconds: number): string {
   return `${count} ${unit.name}${count === 1 ? '' : 's'}`
 }
 
+/** A size for people, in powers of 1,000. `bytesInWords(24576)` is `25 kB`. */
+export function bytesInWords(bytes: number): string {
+  const units = ['bytes', 'kB', 'MB', 'GB', 'TB'] as const
+  const exponent = Math.min(units.length - 1, bytes < 1000 ? 0 : Math.floor(Math.log10(bytes) / 3))
+  const value = bytes / 1000 ** exponent
+  return `${exponent === 0 ? bytes : value.toFixed(value < 10 ? 1 : 0)} ${units[exponent] ?? 'bytes'}`
+}
+
 /** A count with its noun. `countOf(1, 'event')` is `1 event`. */
 export function countOf(count: number, noun: string): string {
   return `${count} ${noun}${count === 1 ? '' : 's'}`

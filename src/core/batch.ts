@@ -91,6 +91,8 @@ export class Batch {
   decide(event: ClaimedEvent, outcome: Outcome): void {
     this.#sent.delete(event.id)
     this.#decided.set(event.id, { id: event.id, attempts: event.attempts, outcome })
+    // what is decided is not sent again: its payload need not be kept until it is settled
+    this.#inHand.set(event.id, { ...event, payload: null })
     if (outcome.kind === 'published') this.#nextOfKey(event)
     else this.#stopKey(event, event.id)
   }

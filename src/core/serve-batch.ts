@@ -50,6 +50,8 @@ export class BatchServer {
   #lastSettleMs: number
   #claimMoreWaitMs = PART_SETTLE_IDLE_MS
   #claimMoreAtMs = 0
+  /** The last claim ended at its bytes, not at its rows: there is more, and one settlement will do for all of it. */
+  #cutShort = false
   #failure: unknown = null
 
   constructor(private readonly context: PassContext) {
@@ -86,6 +88,10 @@ export class BatchServer {
     for (;;) {
       if (!this.#mayStart()) this.#batch.leaveReady()
       this.#dispatch()
+      if (this.#mayFillUp()) {
+        await this.#claimMore()
+        continue
+      }
       if (this.#batch.readyCount === 0 && this.#batch.sentCount === 0) return
       await this.#signal.wait(this.#nextTimerMs())
       if (this.#idleInMs() <= 0) waits()
@@ -112,6 +118,7 @@ export class BatchServer {
   /** Takes what has become due in the shards of this batch meanwhile. */
   async #claimMore(): Promise<void> {
     const { settings, clock } = this.context
+    this.#cutShort = false
     try {
       const answer = await this.#claim(this.#batch.idsInHand())
       this.#claimMoreWaitMs =
@@ -141,7 +148,8 @@ export class BatchServer {
         },
         { deadline: earlier(this.#lease, hardDeadline) },
       )
-      claimSize.wasFine()
+      // an answer that is not full says nothing about the size of a full one, least of all another batch's empty one
+      if (answer.events.length >= claimSize.rows) claimSize.wasFine()
       totals.claimed += answer.events.length
       return answer
     } catch (error) {
@@ -167,6 +175,9 @@ export class BatchServer {
   }
 
   #add(answer: ClaimAnswer): void {
+    const { claimRows, claimBytes } = this.context.settings
+    const bytes = answer.events.reduce((sum, { payload, payloadBytes }) => (payload === null ? sum : sum + payloadBytes), 0)
+    this.#cutShort = answer.events.length < claimRows && bytes > claimBytes / 2
     this.#batch.add(answer.events)
     if (this.#batch.readyCount > 0) this.#nothingReadySinceMs = null
   }
@@ -297,6 +308,14 @@ export class BatchServer {
       return this.#batch.decidedCount > 0 || this.#batch.finishedShards().length > 0
     }
     return this.#batch.decidedCount > 0 && now - this.#lastSettleMs >= PART_SETTLE_BUSY_MS
+  }
+
+  /** Whether big events are claimed on, answer by answer, before anything of the batch is settled: up to the rows of one claim. */
+  #mayFillUp(): boolean {
+    const { readyCount, shards, inHandCount } = this.#batch
+    return (
+      this.#cutShort && readyCount === 0 && shards.size > 0 && inHandCount < this.context.settings.claimRows && this.#mayStart()
+    )
   }
 
   /** Only what is settled may be claimed around: so it is never due while an outcome is unsettled. */

@@ -102,6 +102,7 @@ describe('status, list and show', () => {
   it('status tells backlog, age, failures, leases, version and installation', async () => {
     interface StatusAnswer {
       readonly backlog: Record<string, number>
+      readonly sizes: readonly Readonly<Record<string, unknown>>[]
     }
     const answer = await json<StatusAnswer>('status')
     expect(answer).toMatchObject({
@@ -112,12 +113,16 @@ describe('status, list and show', () => {
       backlog: { depth: 1, failed: 1, scheduled: 1, backingOff: 0, held: 0, blockedKeys: 1, leasedShards: 0 },
     })
     expect(answer.backlog['ageSeconds']).toBeGreaterThan(0)
-    for (const field of [...Object.keys(answer), ...Object.keys(answer.backlog)]) expect(document).toContain(field)
+    expect(answer.sizes.map(({ table }) => table)).toEqual(['outbox', 'outbox_audit', 'outbox_delivery', 'outbox_receipt'])
+    expect(answer.sizes.every(({ tableBytes, indexBytes }) => Number(tableBytes) > 0 && Number(indexBytes) > 0)).toBe(true)
+    const fields = [answer, answer.backlog, answer.sizes[0] ?? {}].flatMap((object) => Object.keys(object))
+    for (const field of fields) expect(document).toContain(field)
 
     const { out } = await run(['status'])
     expect(out).toMatch(/^backlog +1 event due and not delivered, the oldest for /m)
     expect(out).toMatch(/^failed +1 event, the first .* ago$/m)
     expect(out).toMatch(/^leases +0 of 16 shards$/m)
+    expect(out).toMatch(/^outbox_delivery +\d+ kB, indexes \d+ kB/m)
   })
 
   it('list shows the newest first and filters by each option', async () => {

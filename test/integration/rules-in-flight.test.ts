@@ -1,11 +1,14 @@
 import { beforeEach, expect, it, vi } from 'vitest'
+import type { PassOptions } from '../support/relay.js'
 import { relayRig } from '../support/relay.js'
 import { acceptAll, fault, ScriptedPublisher } from '../support/scripted-publisher.js'
 
-const rig = await relayRig()
+// answers of more than 60,000 bytes are refused, so that claims that are too large happen
+const rig = await relayRig({ limits: { maxResponseBytes: 60_000 } })
 beforeEach(() => rig.reset())
 
-it('what is in flight takes no place in the next claim of its batch', async () => {
+/** Events that stay in flight, so that all shards stay leased to one batch, until `finish`. */
+async function stuckBatch(events: number, settings: PassOptions['settings']) {
   const [stuck, quick] = [new ScriptedPublisher(), new ScriptedPublisher()]
   let release = (): void => undefined
   const released = new Promise<void>((resolve) => (release = resolve))
@@ -13,19 +16,42 @@ it('what is in flight takes no place in the next claim of its batch', async () =
     await released
     return fault('TimeoutError')
   }
-  const write = (destination: string, count: number) =>
-    rig.write(`SELECT 'Made', '{"i": ' || i || '}', NULL, '${destination}' FROM generate_series(1, ${count}) i`)
-  // as many as a claim has rows, all of them in flight, in every shard
-  await write('stuck', 40)
-  const settings = { claimRows: 40, maxShards: 16, requestsInFlight: 4 }
-  const pass = rig.pass({ publishers: { stuck, quick }, passMs: 20_000, settings })
-  await vi.waitFor(() => expect(stuck.inFlight).toBe(4))
-  await write('quick', 40)
+  await rig.write(`SELECT 'Made', '{}', NULL, 'stuck' FROM generate_series(1, ${events})`)
+  const requests = Math.ceil(events / 10)
+  const pass = rig.pass({
+    publishers: { stuck, quick },
+    passMs: 30_000,
+    settings: { maxShards: 16, requestsInFlight: requests, ...settings },
+  })
+  // one that fails is seen by `finish`
+  pass.catch(() => undefined)
+  await vi.waitFor(() => expect(stuck.inFlight).toBe(requests))
+  const finish = async () => {
+    expect(stuck.inFlight).toBe(requests)
+    stuck.script = acceptAll
+    release()
+    const { telemetry } = await pass
+    await rig.drain({ publishers: { stuck, quick } })
+    expect(stuck.accepted).toHaveLength(events)
+    return telemetry
+  }
+  return { quick, finish }
+}
+
+it('what is in flight takes no place in the next claim of its batch', async () => {
+  // as many as a claim has rows
+  const { quick, finish } = await stuckBatch(40, { claimRows: 40 })
+  await rig.write(`SELECT 'Made', '{}', NULL, 'quick' FROM generate_series(1, 40)`)
   await vi.waitFor(() => expect(quick.accepted).toHaveLength(40), { timeout: 10_000 })
-  expect(stuck.inFlight).toBe(4)
-  stuck.script = acceptAll
-  release()
-  await pass
-  await rig.drain({ publishers: { stuck, quick } })
-  expect([stuck.accepted.length, quick.accepted.length]).toEqual([40, 40])
+  await finish()
+})
+
+it('a further claim of a batch whose answer is too large is halved too, while requests are out', async () => {
+  const { quick, finish } = await stuckBatch(40, {})
+  await rig.api.db.query(
+    `INSERT INTO outbox (event_type, payload, destination) SELECT 'Made', $1, 'quick' FROM generate_series(1, 20)`,
+    [JSON.stringify(['x'.repeat(9000)])],
+  )
+  await vi.waitFor(() => expect(quick.accepted).toHaveLength(20), { timeout: 20_000 })
+  expect((await finish()).sum('OversizeClaims')).toBeGreaterThan(0)
 })
