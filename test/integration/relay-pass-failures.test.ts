@@ -259,7 +259,11 @@ describe('a relay pass, when things go wrong', () => {
     expect(queue.order.violations).toEqual([])
   })
 
-  it('delivers in order per key with two relays, entry errors, missing entries and whole failures among the answers', async () => {
+  it.each([
+    ['claims of many events', 1500, '', 700_000],
+    ['claims that their bytes cut short', 600, 'x'.repeat(900), 12_000],
+  ])('delivers in order per key with two relays, entry errors, missing entries and whole failures, from %s', async (...by) => {
+    const [, count, filling, claimBytes] = by
     const a = new ScriptedPublisher()
     const b = new ScriptedPublisher(a.order)
     let answers = 0
@@ -270,12 +274,17 @@ describe('a relay pass, when things go wrong', () => {
     })
     a.script = (events, request) => (request % 7 === 0 ? fault() : moody(events, request))
     b.script = moody
-    await write(1500, `'key-' || i % 40`, `CASE WHEN i % 3 = 0 THEN 'a' ELSE 'b' END`)
+    await rig.write(
+      `SELECT 'Made', '{"x":"${filling}"}', 'key-' || i % 40, CASE WHEN i % 3 = 0 THEN 'a' ELSE 'b' END FROM generate_series(1, ${count}) i`,
+    )
     const relay = () =>
-      rig.drain({ publishers: { a, b }, settings: { keyRows: 20, policy: { maxAttempts: 100, baseMs: 5, capMs: 20 } } })
+      rig.drain({
+        publishers: { a, b },
+        settings: { keyRows: 20, claimBytes, policy: { maxAttempts: 100, baseMs: 5, capMs: 20 } },
+      })
     await Promise.all([relay(), relay()])
     expect(a.order.violations).toEqual([])
-    expect(await published()).toBe(1500)
-    expect(new Set([...a.acceptedIds(), ...b.acceptedIds()]).size).toBe(1500)
+    expect(await published()).toBe(count)
+    expect(new Set([...a.acceptedIds(), ...b.acceptedIds()]).size).toBe(count)
   })
 })

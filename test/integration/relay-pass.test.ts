@@ -60,6 +60,22 @@ describe('a relay pass', () => {
     expect(tokens('outbox_claim').filter((token) => settled.includes(token))).toHaveLength(settled.length)
   })
 
+  it('settles once what several claims brought, when the bytes of big events cut them short', async () => {
+    const queue = new ScriptedPublisher()
+    await rig.write(`SELECT 'Made', '{"x":"' || repeat('x', 20000) || '"}', NULL, NULL FROM generate_series(1, 200) i`)
+    // a batch keeps to the shards of its first claim: here is one that has them all
+    await rig.api.db.query('UPDATE outbox_delivery SET shard = 3')
+    rig.api.requests.length = 0
+    const { totals } = await rig.pass({ publishers: { queue } })
+    expect(queue.accepted).toHaveLength(200)
+    // 33 fit into an answer
+    expect(totals.claims).toBeGreaterThanOrEqual(7)
+    const settlements = rig.api.requests.filter(({ sql }) => sql?.includes('outbox_settle')).length
+    // a second one only if the first second was over
+    expect(settlements).toBeLessThanOrEqual(2)
+    expect(totals.published).toBe(200)
+  })
+
   it('publishes the events of a key one at a time, each after the one before is confirmed, across destinations', async () => {
     const a = new ScriptedPublisher()
     const b = new ScriptedPublisher(a.order)

@@ -88,6 +88,15 @@ describe('a batch', () => {
     expect(batch.idsInHand()).toEqual(['2', '3'])
   })
 
+  it('keeps no payload of what is decided, and what a settlement has to tell of it', () => {
+    const batch = new Batch('t', ready)
+    batch.add([event('1', 'k', { payload: '{"big":1}' })])
+    const [first] = send(batch)
+    expect(batch.event('1')?.payload).toBe('{"big":1}')
+    batch.decide(first!, published)
+    expect(batch.event('1')).toMatchObject({ payload: null, orderingKey: 'k', eventType: first!.eventType })
+  })
+
   it('gives back only shards in which nothing is ready, sent or waiting behind such an event', () => {
     const batch = new Batch('t', ready)
     batch.add([
