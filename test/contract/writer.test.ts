@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { InvalidEventError, KeyBusyError, SqlError } from '../../src/core/errors.js'
-import { createOutbox, type NewEvent, type Outbox } from '../../src/writer/index.js'
+import { createOutbox, type NewEvent, type Outbox, type OutboxOptions } from '../../src/writer/index.js'
 import { startServiceDatabase, type ServiceDatabase } from '../support/outbox-data-api.js'
 
 let service: ServiceDatabase
@@ -126,6 +126,8 @@ describe('The writer refuses what the table would refuse, and nothing else', () 
   })
 })
 
+const destinations: OutboxOptions['destinations'] = { bus: { type: 'eventbridge', eventBusName: 'bus', maxBytes: 1_024 } }
+
 describe('An event that cannot be written', () => {
   test('because another transaction holds its ordering key says so by name, once every attempt has met it', async () => {
     const holder = await service.server.db.connect()
@@ -147,6 +149,39 @@ describe('An event that cannot be written', () => {
       await holder.query('ROLLBACK')
     }
   })
+
+  test.each<[string, Omit<OutboxOptions, 'database'>, NewEvent, string]>([
+    ['one without a destination', { destinations }, { eventType: 'A', payload: {} }, 'eventType'],
+    [
+      'one for a destination that is not there',
+      { destinations },
+      { eventType: 'A', payload: {}, destination: 'buss' },
+      'destination',
+    ],
+    [
+      'one too large for its destination',
+      { destinations, default: 'bus' },
+      { eventType: 'A', payload: 'x'.repeat(1_024).split('') },
+      'payload',
+    ],
+    ['one too large for any', {}, { eventType: 'A', payload: ['x'.repeat(1_000_000)] }, 'payload'],
+  ])(
+    'because it could never be delivered is refused before the database hears of it: %s',
+    async (_what, options, event, field) => {
+      const strict = createOutbox({ database: service.database, ...options })
+      service.server.requests.length = 0
+      const { transactionId } = await service.database.begin()
+      await expect(
+        strict.writeEvents({ transactionId }, [{ eventType: 'Good', payload: {}, destination: 'bus' }, event]),
+      ).rejects.toMatchObject({
+        code: 'InvalidEvent',
+        field,
+      })
+      await service.database.joinTransaction(transactionId).rollback()
+      await expect(strict.transaction((tx) => tx.writeEvents([event]))).rejects.toMatchObject({ code: 'InvalidEvent', field })
+      expect(service.server.requests.filter(({ operation }) => operation === 'Execute')).toEqual([])
+    },
+  )
 
   test('for its neighbours: a request has 4 MiB', async () => {
     const large = { eventType: 'Large', payload: { text: 'x'.repeat(900_000) } }
