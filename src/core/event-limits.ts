@@ -149,7 +149,7 @@ function inspect(json: string): { readonly levels: number; readonly beyondInt64:
       depth -= 1
     } else if (char === '"') {
       index += 1
-      while (json.charAt(index) !== '"') index += json.charAt(index) === '\\' ? 2 : 1
+      while (index < json.length && json.charAt(index) !== '"') index += json.charAt(index) === '\\' ? 2 : 1
     } else if (char === '-' || (char >= '0' && char <= '9')) {
       number.lastIndex = index
       const [token = char] = number.exec(json) ?? []
