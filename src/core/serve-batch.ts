@@ -89,6 +89,7 @@ export class BatchServer {
       if (!this.#mayStart()) this.#batch.leaveReady()
       this.#dispatch()
       if (this.#mayFillUp()) {
+        await this.#keepLease()
         await this.#claimMore()
         continue
       }
