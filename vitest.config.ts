@@ -1,13 +1,15 @@
 import { defineConfig } from 'vitest/config'
 
 /** One project per test tier (CONTRIBUTING.md): `npx vitest run --project unit`. */
-const tier = (name: string, options: { timeoutMs: number; needsServices?: boolean }) => ({
+const tier = (name: string, options: { timeoutMs: number; needsServices?: boolean; alone?: boolean }) => ({
   extends: true as const,
   test: {
     name,
     include: [`test/${name}/**/*.test.ts`],
     testTimeout: options.timeoutMs,
     hookTimeout: 60_000,
+    // after all the others and one file at a time: eight relays want the machine to themselves
+    ...(options.alone === true ? { maxWorkers: 1, sequence: { groupOrder: 1 } } : {}),
     ...(options.needsServices === true ? { globalSetup: ['test/support/global-setup.ts'] } : {}),
   },
 })
@@ -28,7 +30,7 @@ export default defineConfig({
       tier('integration', { timeoutMs: 120_000, needsServices: true }),
       tier('infra', { timeoutMs: 60_000, needsServices: true }),
       tier('e2e', { timeoutMs: 120_000, needsServices: true }),
-      tier('chaos', { timeoutMs: 300_000, needsServices: true }),
+      tier('chaos', { timeoutMs: 300_000, needsServices: true, alone: true }),
     ],
   },
 })
