@@ -18,6 +18,8 @@ export default defineConfig({
   test: {
     // most tests wait for a database, a timer or a process: more files at once than cores
     maxWorkers: 3,
+    // a condition that is waited for may take long on a busy machine, and takes no longer than it must
+    expect: { poll: { timeout: 15_000 } },
     reporters:
       process.env.OUTBOX_TEST_RESULTS === undefined
         ? ['default']

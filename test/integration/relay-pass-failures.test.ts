@@ -47,7 +47,7 @@ describe('a relay pass, when things go wrong', () => {
     }
     await write(20)
     const pass = rig.pass({ publishers: { queue: zombie }, settings: { maxShards: 16, requestsInFlight: 1 } })
-    await vi.waitFor(() => expect(zombie.inFlight).toBe(1))
+    await vi.waitFor(() => expect(zombie.inFlight).toBe(1), { timeout: 15_000 })
     await rig.api.db.query(`UPDATE outbox_shard SET lease_until = '-infinity' WHERE lease_token IS NOT NULL`)
 
     const heir = new ScriptedPublisher()
@@ -141,7 +141,7 @@ describe('a relay pass, when things go wrong', () => {
     }
     await write(400, 'NULL', `'stuck'`)
     const pass = rig.pass({ publishers: { stuck, quick }, passMs: 20_000, settings: { profile: 'drain', requestsInFlight: 8 } })
-    await vi.waitFor(() => expect(stuck.inFlight).toBe(8))
+    await vi.waitFor(() => expect(stuck.inFlight).toBe(8), { timeout: 15_000 })
     // all of this is written while the requests are out, most of it in shards that the stuck events hold leased
     for (let wave = 1; wave <= 5; wave++) {
       await write(50, 'NULL', `'quick'`)
@@ -197,7 +197,7 @@ describe('a relay pass, when things go wrong', () => {
         returned = true
         return result
       })
-    await vi.waitFor(() => expect(slow.inFlight).toBe(2))
+    await vi.waitFor(() => expect(slow.inFlight).toBe(2), { timeout: 15_000 })
     await new Promise((resolve) => setTimeout(resolve, 600))
     expect(returned).toBe(false)
     released.open()

@@ -25,7 +25,7 @@ async function stuckBatch(events: number, settings: PassOptions['settings']) {
   })
   // one that fails is seen by `finish`
   pass.catch(() => undefined)
-  await vi.waitFor(() => expect(stuck.inFlight).toBe(requests))
+  await vi.waitFor(() => expect(stuck.inFlight).toBe(requests), { timeout: 15_000 })
   const finish = async () => {
     expect(stuck.inFlight).toBe(requests)
     stuck.script = acceptAll

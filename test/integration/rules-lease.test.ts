@@ -22,7 +22,7 @@ describe('a relay that learns from a renewal that its lease is lost', () => {
     const telemetry = new RecordingTelemetry()
     // renewed after 2 s; then there would be time enough for the second event of the key
     const pass = rig.pass({ publishers: { queue }, telemetry, settings: { leaseSeconds: 6, requestTimeoutMs: 100 } })
-    await vi.waitFor(() => expect(queue.inFlight).toBe(1))
+    await vi.waitFor(() => expect(queue.inFlight).toBe(1), { timeout: 15_000 })
     await rig.api.db.query(
       `UPDATE outbox_shard SET lease_token = gen_random_uuid(), lease_until = now() + interval '1 minute' WHERE lease_token IS NOT NULL`,
     )
