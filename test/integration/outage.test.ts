@@ -78,7 +78,8 @@ test(`${events} events of ${keys} keys behind a dead destination cost the others
   const during = await probe('outage')
   await session.query('VACUUM ANALYZE outbox_delivery')
   const vacuumed = await probe('outage, vacuumed')
-  expect(during.claimPages).toBeLessThan(4 * before.claimPages)
+  // until vacuum has been there, each event that was put aside may have left one dead row to step over
+  expect(during.claimPages).toBeLessThan(before.claimPages + events)
   expect(vacuumed.claimPages).toBeLessThan(2 * before.claimPages)
   expect(vacuumed.emptyPages).toBeLessThan(2 * before.emptyPages + 50)
   expect(await backlog(session)).toMatchObject({ due: events, held: events, backing_off: 0 })
