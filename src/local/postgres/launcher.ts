@@ -58,7 +58,6 @@ interface Identity {
 export async function startPostgres(options: PostgresOptions = {}): Promise<LocalPostgres> {
   const identity = process.getuid?.() === 0 ? await identityFor(options.dataDirectory) : undefined
   const temporary = await mkdtemp(join(await temporaryRoot(identity), 'outbox-postgres-'))
-  if (identity !== undefined) await chown(temporary, identity.uid, identity.gid)
   const dataDirectory = resolve(options.dataDirectory ?? join(temporary, 'data'))
   const watchdog = startWatchdog(dataDirectory, temporary)
   const discard = async () => {
@@ -66,6 +65,7 @@ export async function startPostgres(options: PostgresOptions = {}): Promise<Loca
     await rm(temporary, { recursive: true, force: true })
   }
   try {
+    if (identity !== undefined) await chown(temporary, identity.uid, identity.gid)
     const binaries = await prepareBinaries(
       await installedBinaries(),
       temporary,
