@@ -1,5 +1,6 @@
 export { OutboxDestination, type OutboxDestinationOptions } from './destination.js'
-export { OutboxRelay, type OutboxAlarmProps, type OutboxCluster, type OutboxRelayProps } from './outbox-relay.js'
+export { OutboxRelay } from './outbox-relay.js'
+export type { OutboxAlarmProps, OutboxCluster, OutboxRelayProps } from './outbox-relay-props.js'
 export { OutboxRelayStack, type OutboxRelayStackProps } from './outbox-relay-stack.js'
 export type { RelayTuning } from './relay-tuning.js'
 export { parseStackConfig, type StackConfig } from './stack-config.js'

@@ -1,137 +1,25 @@
 import { Duration, Size, Stack } from 'aws-cdk-lib'
 import type { Alarm, Metric, MetricOptions } from 'aws-cdk-lib/aws-cloudwatch'
-import { PolicyStatement } from 'aws-cdk-lib/aws-iam'
 import type { IFunction } from 'aws-cdk-lib/aws-lambda'
 import { RetentionDays } from 'aws-cdk-lib/aws-logs'
 import { ScheduleExpression } from 'aws-cdk-lib/aws-scheduler'
-import type { ISecret } from 'aws-cdk-lib/aws-secretsmanager'
 import type { ITopic } from 'aws-cdk-lib/aws-sns'
 import { Construct } from 'constructs'
 import { cleanupSettings, migrateSettings, monitorSettings, relaySettings } from '../src/config/settings.js'
-import type { Route } from '../src/core/route.js'
 import { ConfigurationError } from '../src/core/errors.js'
 import { checkInstallation } from './checks.js'
-import type { OutboxDestination } from './destination.js'
+import { databaseRights } from './database-rights.js'
 import { handlerEnvironment } from './environment.js'
 import { migrateAtDeploy } from './migration.js'
 import { backlogAgeAlarm, createAlarmTopic } from './monitoring/alarms.js'
 import { outboxMetric } from './monitoring/metrics.js'
+import type { OutboxRelayProps } from './outbox-relay-props.js'
 import { type HandlerName, RelayFunction } from './relay-function.js'
-import { type RelayTuning, resolveTuning } from './relay-tuning.js'
+import { resolveTuning } from './relay-tuning.js'
 import { tick } from './schedules.js'
 
 /** How long a deployment waits for a cluster that resumes (15 to 30 s) or was just created (minutes). */
 const migrateSeconds = 300
-
-/** The Aurora cluster that holds the outbox. Its Data API must be on. */
-export interface OutboxCluster {
-  readonly clusterArn: string
-  /** Name and password of the database user that the functions work as. */
-  readonly secret: ISecret
-  readonly database: string
-  /**
-   * The schema of the outbox tables.
-   *
-   * @default 'public'
-   */
-  readonly schema?: string
-}
-
-export interface OutboxAlarmProps {
-  /**
-   * The alarm goes off when the oldest due event has waited longer than this in 3 of 5 measurements.
-   *
-   * @default - 60 seconds; in profile `drain` twice the tick
-   */
-  readonly backlogAge?: Duration
-  /**
-   * Where alarms go.
-   *
-   * @default - a new topic, encrypted with a key of its own
-   */
-  readonly topic?: ITopic
-  /**
-   * An address that the new topic mails to, once its owner has confirmed.
-   *
-   * @default - nobody
-   */
-  readonly email?: string
-}
-
-export interface OutboxRelayProps {
-  /**
-   * The installation's name: the `service` of its metrics and logs. One outbox is served by one installation.
-   *
-   * @default - the stack's name
-   */
-  readonly installation?: string
-  readonly cluster: OutboxCluster
-  /**
-   * CloudEvents `source`, and EventBridge's `Source`, of every message.
-   *
-   * @default 'outbox-relay'
-   */
-  readonly source?: string
-  /** Destination name -> where it is. */
-  readonly destinations: Readonly<Record<string, OutboxDestination>>
-  /**
-   * The first route that matches an event's type decides, unless the row names a destination itself.
-   *
-   * @default - none
-   */
-  readonly routes?: readonly Route[]
-  /**
-   * Where events go that no route matches.
-   *
-   * @default - they wait, and an alarm says so
-   */
-  readonly defaultDestination?: string
-  /**
-   * `continuous` relays without a pause; `drain` empties the outbox at each tick, so that a cluster with a minimum capacity
-   * of 0 can pause in between.
-   *
-   * @default 'continuous'
-   */
-  readonly profile?: 'continuous' | 'drain'
-  /**
-   * The time between two passes' starts.
-   *
-   * @default - 1 minute; in profile `drain` 10 minutes
-   */
-  readonly tick?: Duration
-  /**
-   * The relay's numbers, by their names in docs/configuration.md.
-   *
-   * @default - as that table says
-   */
-  readonly relay?: RelayTuning
-  /**
-   * How long delivered and discarded events are kept.
-   *
-   * @default Duration.days(7)
-   */
-  readonly retention?: Duration
-  /**
-   * How long failed events are kept before they are discarded.
-   *
-   * @default - for ever
-   */
-  readonly failedRetention?: Duration
-  /**
-   * How long the functions' logs are kept.
-   *
-   * @default RetentionDays.ONE_MONTH
-   */
-  readonly logRetention?: RetentionDays
-  /**
-   * The relay's memory, and with it its share of a processor.
-   *
-   * @default Size.mebibytes(512)
-   */
-  readonly relayMemory?: Size
-  /** @default - a new topic that nobody has subscribed to */
-  readonly alarms?: OutboxAlarmProps
-}
 
 /**
  * Relays the events of one outbox: four functions, their schedules, the migration at deployment, and the alarm.
@@ -298,24 +186,6 @@ export class OutboxRelay extends Construct {
   metricBacklogAge(options: MetricOptions = {}): Metric {
     return outboxMetric('BacklogAge', this.installation, { statistic: 'Maximum', ...options })
   }
-}
-
-function databaseRights(cluster: OutboxCluster, actions: readonly string[]): readonly PolicyStatement[] {
-  const { clusterArn, secret } = cluster
-  return [
-    new PolicyStatement({ actions: [...actions], resources: [clusterArn] }),
-    // the Data API reads the secret in the caller's name
-    new PolicyStatement({ actions: ['secretsmanager:GetSecretValue'], resources: [secret.secretArn] }),
-    ...(secret.encryptionKey === undefined
-      ? []
-      : [
-          new PolicyStatement({
-            actions: ['kms:Decrypt'],
-            resources: [secret.encryptionKey.keyArn],
-            conditions: { StringEquals: { 'kms:ViaService': `secretsmanager.${secret.env.region}.amazonaws.com` } },
-          }),
-        ]),
-  ]
 }
 
 /** In profile `drain` relay and monitor tick together, on the clock: the cluster wakes once for both. */
