@@ -30,8 +30,10 @@ const keys = events / 20
 
 const database = await outboxDatabase('outage')
 const session = await database.open()
+// the test vacuums by itself: when the server's own vacuum or analysis comes, it changes what a claim reads
+await session.query('ALTER TABLE outbox_delivery SET (autovacuum_enabled = false)')
 
-/** Pages of a claim of 100 events of a destination that is up, and of one that finds nothing. */
+/** Pages of a claim of 100 events of a destination that is up, and then, after a vacuum, of one that finds nothing. */
 async function probe(label: string) {
   const times: number[] = []
   let pages = 0
@@ -42,6 +44,7 @@ async function probe(label: string) {
     await settle(session, batch.token, published(batch.rows))
     pages += batch.pages / 10
   }
+  await session.query('VACUUM ANALYZE outbox_delivery')
   const nothing = await claimCounted(session, { rows: 100 })
   expect(nothing.rows).toEqual([])
   const result = { claimPages: Math.round(pages), emptyPages: nothing.pages, claimMs: Math.round(percentile(times, 0.5)) }
@@ -76,12 +79,11 @@ test(`${events} events of ${keys} keys behind a dead destination cost the others
   ])
 
   const during = await probe('outage')
-  await session.query('VACUUM ANALYZE outbox_delivery')
   const vacuumed = await probe('outage, vacuumed')
   // until vacuum has been there, each event that was put aside may have left one dead row to step over
   expect(during.claimPages).toBeLessThan(before.claimPages + events)
   expect(vacuumed.claimPages).toBeLessThan(2 * before.claimPages)
-  expect(vacuumed.emptyPages).toBeLessThan(2 * before.emptyPages + 50)
+  expect(Math.max(during.emptyPages, vacuumed.emptyPages)).toBeLessThan(2 * before.emptyPages + 50)
   expect(await backlog(session)).toMatchObject({ due: events, held: events, backing_off: 0 })
 
   while ((await unhold(session, 'A', 1000)) > 0);

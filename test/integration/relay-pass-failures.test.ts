@@ -168,14 +168,16 @@ describe('a relay pass, when things go wrong', () => {
       return publisher
     })
     const publishers = { ...Object.fromEntries(stuck.map((one, n) => [`stuck${n}`, one])), quick }
-    const pass = rig.pass({ publishers, passMs: 20_000, settings: { profile: 'drain' } })
-    // each is written while the ones before are out, so that it waits in a batch of its own
+    // the first before the pass, which would find nothing to drain and return; each other one while the ones before are
+    // out, so that it waits in a batch of its own
+    await write(1, 'NULL', `'stuck0'`)
+    const pass = rig.pass({ publishers, passMs: 60_000, settings: { profile: 'drain' } })
     for (const [n, one] of stuck.entries()) {
-      await write(1, 'NULL', `'stuck${n}'`)
-      await vi.waitFor(() => expect(one.inFlight).toBe(1), { timeout: 5_000 })
+      if (n > 0) await write(1, 'NULL', `'stuck${n}'`)
+      await vi.waitFor(() => expect(one.inFlight).toBe(1), { timeout: 15_000 })
     }
     await write(160, 'NULL', `'quick'`)
-    await vi.waitFor(() => expect(quick.accepted).toHaveLength(160), { timeout: 5_000 })
+    await vi.waitFor(() => expect(quick.accepted).toHaveLength(160), { timeout: 15_000 })
     expect(stuck.map(({ inFlight }) => inFlight)).toEqual([1, 1, 1, 1])
     released.open()
     await pass
