@@ -7,6 +7,7 @@ import { ConfigurationError, OutboxError, SchemaError } from '../src/core/errors
 import type { LogMessage, OutboxStore, SqlDatabase, Telemetry } from '../src/core/ports.js'
 import { relayVersion } from '../src/core/version.js'
 import { createDataApiDatabase } from '../src/data-api/database.js'
+import type { OnCall } from '../src/data-api/retry.js'
 import { systemClock } from '../src/data-api/system-clock.js'
 import { readSchemaCheck } from '../src/store/check-schema.js'
 import { createOutboxStore } from '../src/store/postgres/outbox-store.js'
@@ -22,17 +23,21 @@ export interface Invocation<S extends Settings> {
   readonly store: OutboxStore
   readonly telemetry: Telemetry
   readonly requestId: string
+  /** Its own, as Lambda names it: the account is in it. */
+  readonly functionArn: string
+  /** What it was invoked with. */
+  readonly event: unknown
   /** The end of the invocation, less a margin. */
   readonly deadline: Deadline
 }
 
 export interface HandlerDefinition<S extends Settings, Result> {
-  readonly name: 'relay' | 'cleanup' | 'monitor' | 'migrate'
+  readonly name: 'relay' | 'cleanup' | 'monitor' | 'migrate' | 'canary'
   readonly settings: S
   /** Throws ConfigurationError for settings that do not fit together. */
   readonly check?: (settings: SettingValues<S>) => void
-  /** Whether to refuse to run on a schema that is missing, too new, or another installation's. */
-  readonly schema: 'checked' | 'made'
+  /** Whether to refuse to run on a schema that is missing, too new, or another installation's. `unread`: the user may not look. */
+  readonly schema: 'checked' | 'made' | 'unread'
   run(invocation: Invocation<S>): Promise<Result>
 }
 
@@ -49,12 +54,16 @@ export function createHandler<S extends Settings & typeof databaseSettings, Resu
     const settings = parseSettings(definition.settings, process.env)
     definition.check?.(settings)
     const { resourceArn, secretArn, database: name, schema, installation } = parseSettings(databaseSettings, process.env)
-    const database = createDataApiDatabase({ resourceArn, secretArn, database: name })
     const telemetry = createPowertoolsTelemetry({ installation, handler: definition.name })
+    const onCall: OnCall = (how) => {
+      telemetry.metric('DataApiCalls', 1)
+      if (how === 'failed') telemetry.metric('DataApiErrors', 1)
+    }
+    const database = createDataApiDatabase({ resourceArn, secretArn, database: name, onCall })
     return { settings, database, store: createOutboxStore(database, { schema }), telemetry, schema, installation }
   })
 
-  return async (_event, context) => {
+  return async (event, context) => {
     const deadline = deadlineAfter(systemClock, context.getRemainingTimeInMillis() - MARGIN_MS)
     let telemetry = fallbackTelemetry(definition.name)
     try {
@@ -64,7 +73,8 @@ export function createHandler<S extends Settings & typeof databaseSettings, Resu
         const check = await readSchemaCheck(wired.store, { relayVersion, installation, schema }, { deadline })
         if (!check.ok) throw new SchemaError(check.reason)
       }
-      return await definition.run({ ...wired, requestId: context.awsRequestId, deadline })
+      const { awsRequestId: requestId, invokedFunctionArn: functionArn } = context
+      return await definition.run({ ...wired, requestId, functionArn, event, deadline })
     } catch (error) {
       if (!(error instanceof OutboxError)) throw error
       const reason = error.message

@@ -11,7 +11,7 @@ import path from 'node:path'
 import { fileURLToPath } from 'node:url'
 
 export const root = fileURLToPath(new URL('..', import.meta.url))
-export const handlers = ['relay', 'cleanup', 'monitor', 'migrate']
+export const handlers = ['relay', 'cleanup', 'monitor', 'migrate', 'canary']
 /** What package.json exports, by its name there. */
 export const entryPoints = {
   writer: 'src/writer/index.ts',

@@ -2,7 +2,14 @@
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import type { Setting, Settings } from '../src/config/setting.js'
-import { cleanupSettings, databaseSettings, migrateSettings, monitorSettings, relaySettings } from '../src/config/settings.js'
+import {
+  canarySettings,
+  cleanupSettings,
+  databaseSettings,
+  migrateSettings,
+  monitorSettings,
+  relaySettings,
+} from '../src/config/settings.js'
 
 const file = fileURLToPath(new URL('../docs/configuration.md', import.meta.url))
 
@@ -30,6 +37,10 @@ export function settingsTable(): string {
     '## monitor',
     '',
     ...(Object.keys(own(monitorSettings)).length === 0 ? ['Nothing of its own.'] : table(own(monitorSettings))),
+    '',
+    '## canary',
+    '',
+    ...table(own(canarySettings)),
     '',
     '## migrate',
     '',

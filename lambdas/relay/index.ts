@@ -4,6 +4,7 @@ import { deadlineAfter, earlier } from '../../src/core/deadline.js'
 import { relayPass } from '../../src/core/relay-pass.js'
 import { compileRoutes } from '../../src/core/route.js'
 import { systemClock, systemRandom } from '../../src/data-api/system-clock.js'
+import { accountIn } from '../../src/publishers/account.js'
 import { createHandler } from '../handler.js'
 import { createPublishers, type PublishersOfPass } from './publishers.js'
 
@@ -19,7 +20,7 @@ export const handler = createHandler({
   settings: relaySettings,
   check: checkRelaySettings,
   schema: 'checked',
-  async run({ settings, store, telemetry, requestId, deadline: hardDeadline }) {
+  async run({ settings, store, telemetry, requestId, functionArn, deadline: hardDeadline }) {
     const { destinations, routes, defaultDestination, passSeconds, requestTimeoutMs } = settings
     const { maxAttempts, retryBaseMs: baseMs, retryCapMs: capMs } = settings
     const budget = deadlineAfter(systemClock, passSeconds * 1000)
@@ -28,7 +29,7 @@ export const handler = createHandler({
     const totals = await relayPass({
       store,
       route: compileRoutes({ destinations, routes, defaultDestination }),
-      publishers: await publishersOfPass(telemetry),
+      publishers: await publishersOfPass(telemetry, accountIn(functionArn)),
       settings: { ...settings, policy: { maxAttempts, baseMs, capMs } },
       clock: systemClock,
       random: systemRandom,

@@ -2,14 +2,16 @@ import type { Destination, Destinations } from '../../src/core/destination.js'
 import type { Publisher, Telemetry } from '../../src/core/ports.js'
 import { systemClock } from '../../src/data-api/system-clock.js'
 import { createEventBridgeClient } from '../../src/publishers/eventbridge/client.js'
+import { describeBus } from '../../src/publishers/eventbridge/describe.js'
 import { createEventBridgePublisher } from '../../src/publishers/eventbridge/publisher.js'
-import { OwnLimits, type ReadBytes } from '../../src/publishers/own-limits.js'
+import { DestinationCheck, type Described, type DestinationState } from '../../src/publishers/destination-check.js'
 import { createSnsClient } from '../../src/publishers/sns/client.js'
-import { readTopicBytes } from '../../src/publishers/sns/own-limit.js'
+import { describeTopic } from '../../src/publishers/sns/describe.js'
 import { createSnsPublisher } from '../../src/publishers/sns/publisher.js'
 import { createSqsClient } from '../../src/publishers/sqs/client.js'
-import { readQueueBytes } from '../../src/publishers/sqs/own-limit.js'
+import { describeQueue } from '../../src/publishers/sqs/describe.js'
 import { createSqsPublisher } from '../../src/publishers/sqs/publisher.js'
+import { withheld } from '../../src/publishers/withheld.js'
 
 export interface PublisherSettings {
   readonly destinations: Destinations
@@ -17,23 +19,25 @@ export interface PublisherSettings {
   readonly requestTimeoutMs: number
 }
 
-/** Destination name -> publisher, for one pass. */
-export type PublishersOfPass = (telemetry: Telemetry) => Promise<ReadonlyMap<string, Publisher>>
+/**
+ * Destination name -> publisher, for one pass.
+ *
+ * @param ownAccount - the account that the relay runs in, if it is known
+ */
+export type PublishersOfPass = (telemetry: Telemetry, ownAccount: string | undefined) => Promise<ReadonlyMap<string, Publisher>>
 
-/** One destination with its client: a publisher of it, once its own limit is known, and how to read that. */
-interface Wired {
-  readonly readBytes?: ReadBytes
-  publisher(ownMaxBytes: number | undefined): Publisher
+/** One destination with its client: how to look at it, and a publisher of it, once that is known. */
+interface Wired extends Described {
+  publisher(state: DestinationState | undefined): Publisher
 }
 
-/** Clients live as long as the process, so that the next pass finds their connections open; limits are read now and then. */
+/** Clients live as long as the process, so that the next pass finds their connections open; destinations are checked now and then. */
 export function createPublishers(settings: PublisherSettings): PublishersOfPass {
   const wired = new Map(Object.entries(settings.destinations).map(([name, one]) => [name, wire(one, settings)] as const))
-  const readers = [...wired].flatMap(([name, { readBytes }]) => (readBytes === undefined ? [] : [[name, readBytes] as const]))
-  const limits = new OwnLimits(new Map(readers), systemClock)
-  return async (telemetry) => {
-    const bytes = await limits.read(telemetry)
-    return new Map([...wired].map(([name, one]) => [name, one.publisher(bytes.get(name))]))
+  const check = new DestinationCheck(wired, systemClock)
+  return async (telemetry, ownAccount) => {
+    const states = await check.states(telemetry, ownAccount)
+    return new Map([...wired].map(([name, one]) => [name, one.publisher(states.get(name))]))
   }
 }
 
@@ -42,20 +46,28 @@ function wire(destination: Destination, { source, requestTimeoutMs }: PublisherS
   switch (destination.type) {
     case 'eventbridge': {
       const client = createEventBridgeClient({ requestTimeoutMs })
-      return { publisher: () => createEventBridgePublisher({ client, destination, source }) }
+      const publisher = createEventBridgePublisher({ client, destination, source })
+      return {
+        resource: destination.eventBusName,
+        describe: (signal, ownAccount) => describeBus(client, destination.eventBusName, ownAccount, signal),
+        // queues and topics that are missing say so themselves
+        publisher: (state) => (state?.problem === undefined ? publisher : withheld(publisher, state.problem)),
+      }
     }
     case 'sqs': {
       const client = createSqsClient({ requestTimeoutMs })
       return {
-        readBytes: (signal) => readQueueBytes(client, destination.queueUrl, signal),
-        publisher: (ownMaxBytes) => createSqsPublisher({ client, destination, source, ownMaxBytes }),
+        resource: destination.queueUrl,
+        describe: (signal) => describeQueue(client, destination.queueUrl, signal),
+        publisher: (state) => createSqsPublisher({ client, destination, source, ownMaxBytes: state?.maxBytes }),
       }
     }
     case 'sns': {
       const client = createSnsClient({ requestTimeoutMs })
       return {
-        readBytes: (signal) => readTopicBytes(client, destination.topicArn, signal),
-        publisher: (ownMaxBytes) => createSnsPublisher({ client, destination, source, ownMaxBytes }),
+        resource: destination.topicArn,
+        describe: (signal) => describeTopic(client, destination.topicArn, signal),
+        publisher: (state) => createSnsPublisher({ client, destination, source, ownMaxBytes: state?.maxBytes }),
       }
     }
   }

@@ -227,6 +227,18 @@ export const cleanupSettings = {
 /** The monitor's own. */
 export const monitorSettings = { ...databaseSettings } as const
 
+/** The canary's own. */
+export const canarySettings = {
+  ...databaseSettings,
+  destinations: setting<readonly string[]>({
+    env: 'OUTBOX_CANARY_DESTINATIONS',
+    parse: json(z.array(destinationName).min(1, 'must name at least one destination')),
+    default: undefined,
+    unit: 'JSON',
+    doc: "list of the destinations that get a canary event: EventBridge buses of the relay's account",
+  }),
+} as const
+
 /** The migration's own. */
 export const migrateSettings = {
   ...databaseSettings,

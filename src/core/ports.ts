@@ -158,6 +158,10 @@ export type MetricName =
   | 'EventsDeleted'
   | 'FailedEventsExpired'
   | 'CleanupBehind'
+  | 'DestinationsMissing'
+  | 'CanaryAge'
+  | 'DataApiCalls'
+  | 'DataApiErrors'
 
 /** Every message the handlers log; `src/telemetry` gives level, text and meaning. */
 export type LogMessage =
@@ -170,13 +174,17 @@ export type LogMessage =
   | 'event-unrouted'
   | 'destination-fault'
   | 'unknown-entry'
-  | 'limit-unread'
+  | 'destination-missing'
+  | 'destination-unchecked'
   | 'claim-oversize'
   | 'settle-unresolved'
   | 'cleanup-completed'
   | 'backlog-measured'
   | 'migration-completed'
   | 'migration-failed'
+  | 'canary-written'
+  | 'canary-received'
+  | 'canary-ignored'
 
 export type LogFields = Readonly<Record<string, string | number | boolean | null>>
 

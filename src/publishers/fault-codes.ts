@@ -60,6 +60,12 @@ const THROTTLING = new Set([
   'KMSThrottling',
 ])
 
+/** What is addressed does not exist. SQS says so too of a queue of another account that does not let the caller look. */
+const MISSING = new Set(['NonExistentQueue', 'QueueDoesNotExist', 'NotFound', 'ResourceNotFound'])
+
+/** The caller lacks a right. */
+const ACCESS_DENIED = new Set(['AccessDenied', 'AuthorizationError', 'UnauthorizedOperation'])
+
 /** A service's code without what its protocols put around it: `AWS.SimpleQueueService.NonExistentQueue`, `ThrottlingException`. */
 export function plainCode(code: string): string {
   return code
@@ -74,4 +80,12 @@ export function isThrottling(plain: string): boolean {
 
 export function isConfiguration(plain: string): boolean {
   return CONFIGURATION.has(plain) || (/^kms/i.test(plain) && !isThrottling(plain))
+}
+
+export function isMissing(plain: string): boolean {
+  return MISSING.has(plain)
+}
+
+export function isAccessDenied(plain: string): boolean {
+  return ACCESS_DENIED.has(plain)
 }

@@ -57,11 +57,17 @@ export const logCatalogue: Readonly<Record<LogMessage, LogDefinition>> = {
     text: 'A destination did not answer for some entries',
     meaning: 'entries were named neither as accepted nor as refused; they are sent again and may arrive twice',
   },
-  'limit-unread': {
-    level: 'WARN',
-    text: 'The size limit of a destination could not be read',
+  'destination-missing': {
+    level: 'ERROR',
+    text: 'A destination does not exist, or is of another account',
     meaning:
-      'the attribute MaximumMessageSize of a queue or topic could not be read; `error` says why. What was read before holds, else `maxBytes` of the destination or the default of its service. Logged once until a read succeeds',
+      '`resource` is what the configuration names, `accountExpected` whose it should be. Events for a missing bus wait, uncharged, since EventBridge would say yes and lose them; a missing queue or topic refuses by itself. Looked at again by each relay pass',
+  },
+  'destination-unchecked': {
+    level: 'WARN',
+    text: 'A destination could not be checked',
+    meaning:
+      'whether it exists, and how many bytes a queue or topic takes, could not be read; `error` says why. What was read before holds, else it is taken to exist, and `maxBytes` of the destination or the default of its service counts. Logged once until a read succeeds',
   },
   'claim-oversize': {
     level: 'WARN',
@@ -80,5 +86,17 @@ export const logCatalogue: Readonly<Record<LogMessage, LogDefinition>> = {
     level: 'ERROR',
     text: 'Migration failed',
     meaning: 'the deployment stops with this reason; the schema is as the last completed step left it',
+  },
+  'canary-written': { level: 'INFO', text: 'Canary written', meaning: 'a canary event for each watched bus is in the outbox' },
+  'canary-received': {
+    level: 'INFO',
+    text: 'Canary received',
+    meaning: 'a canary event came back from its bus, `ageSeconds` after the database wrote it',
+  },
+  'canary-ignored': {
+    level: 'WARN',
+    text: 'An event that is no canary of this installation was ignored',
+    meaning:
+      'something else sent the canary function an event of type OutboxCanary: a rule or a caller that nobody of this stack made',
   },
 }

@@ -8,7 +8,7 @@ export type MetricUnit = 'Count' | 'Seconds' | 'Milliseconds'
 export interface MetricDefinition {
   readonly unit: MetricUnit
   /** Which handler emits it. */
-  readonly emittedBy: 'relay' | 'cleanup' | 'monitor'
+  readonly emittedBy: 'relay' | 'cleanup' | 'monitor' | 'canary' | 'all'
   /** Also split by destination. */
   readonly byDestination: boolean
   readonly meaning: string
@@ -60,7 +60,22 @@ export const metricCatalogue: Readonly<Record<MetricName, MetricDefinition>> = {
   LeaseLost: count('relay', 'shards whose lease another relay had taken over before this one settled'),
   OversizeClaims: count('relay', 'claims whose answer was too large for the Data API; repeated with half the rows'),
   PassCompleted: count('relay', 'relay passes that ended as planned'),
+  DestinationsMissing: count(
+    'relay',
+    'destinations that do not exist, or belong to an account that is neither configured nor the own; 0 when there is none',
+  ),
   EventsDeleted: count('cleanup', 'delivered and discarded events deleted past retention'),
   FailedEventsExpired: count('cleanup', 'failed events discarded past their retention'),
   CleanupBehind: count('cleanup', '1 when the time was over before everything past retention was deleted, else 0'),
+  CanaryAge: {
+    unit: 'Seconds',
+    emittedBy: 'canary',
+    byDestination: true,
+    meaning: 'from the moment the database wrote a canary event to its return from the bus, by the clocks of database and canary',
+  },
+  DataApiCalls: count('all', 'calls of the Data API sent, repeats included'),
+  DataApiErrors: count(
+    'all',
+    'calls of the Data API that failed; not counted: a cluster that resumes, an answer that was too large',
+  ),
 }

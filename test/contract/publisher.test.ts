@@ -6,19 +6,20 @@ import type { Publisher } from '../../src/core/ports.js'
 import { createEventBridgeClient } from '../../src/publishers/eventbridge/client.js'
 import { createEventBridgePublisher } from '../../src/publishers/eventbridge/publisher.js'
 import { createSnsClient } from '../../src/publishers/sns/client.js'
-import { readTopicBytes } from '../../src/publishers/sns/own-limit.js'
+import { describeTopic } from '../../src/publishers/sns/describe.js'
 import { createSnsPublisher } from '../../src/publishers/sns/publisher.js'
 import { createSqsClient } from '../../src/publishers/sqs/client.js'
-import { readQueueBytes } from '../../src/publishers/sqs/own-limit.js'
+import { describeQueue } from '../../src/publishers/sqs/describe.js'
 import { createSqsPublisher } from '../../src/publishers/sqs/publisher.js'
-import { received, startTestServices, type TestServices } from '../support/local-services.js'
+import { startDestinationServices, type DestinationServices } from '../support/destination-services.js'
+import { received } from '../support/local-services.js'
 import { outboundEvent } from '../support/outbound-event.js'
 import { testCredentials } from '../support/scripted-service.js'
-import { publisherContract, type Arrival } from './publisher-contract.js'
+import { provider, publisherContract, type Arrival } from './publisher-contract.js'
 
-/** Takes all messages off a queue; what arrives there is there when the request that brought it is answered. */
-async function takeAll(services: TestServices, queueUrl: string): Promise<readonly Message[]> {
-  const page = await received(services.sqsClient, queueUrl)
+/** Takes all messages off a queue, and waits for what may still come. */
+async function takeAll(services: DestinationServices, queueUrl: string): Promise<readonly Message[]> {
+  const page = await received(services.sqsClient, queueUrl, provider.settleSeconds)
   if (page.length === 0) return []
   // a FIFO group gives out its next message only once the one before is deleted
   const Entries = page.map(({ ReceiptHandle }, index) => ({ Id: `${index}`, ReceiptHandle }))
@@ -31,15 +32,15 @@ const arrivalOf = ({ Body, MessageAttributes }: Message): Arrival => ({
   text: Body!,
 })
 
-const clientOptions = (services: TestServices) =>
+const clientOptions = (services: DestinationServices) =>
   [{ requestTimeoutMs: 5000 }, { ...testCredentials, endpoint: services.endpoint.url }] as const
 
-function sqsPublisher(services: TestServices, queueUrl: string, format?: MessageFormat): Publisher {
+function sqsPublisher(services: DestinationServices, queueUrl: string, format?: MessageFormat): Publisher {
   const client = createSqsClient(...clientOptions(services))
   return createSqsPublisher({ client, destination: { type: 'sqs', queueUrl, format }, source: 'orders' })
 }
 
-const sqsSubject = async (services: TestServices, queueName: string) => {
+const sqsSubject = async (services: DestinationServices, queueName: string) => {
   const queueUrl = await services.queue(queueName)
   return {
     service: 'sqs' as const,
@@ -51,13 +52,13 @@ const sqsSubject = async (services: TestServices, queueName: string) => {
 
 publisherContract('SQS', sqsSubject)
 
-function snsPublisher(services: TestServices, topicArn: string, format?: MessageFormat): Publisher {
+function snsPublisher(services: DestinationServices, topicArn: string, format?: MessageFormat): Publisher {
   const client = createSnsClient(...clientOptions(services))
   return createSnsPublisher({ client, destination: { type: 'sns', topicArn, format }, source: 'orders' })
 }
 
 /** A topic, and a queue that gets its messages raw; both FIFO if the name ends so. */
-async function topicWithSubscriber(services: TestServices, name: string) {
+async function topicWithSubscriber(services: DestinationServices, name: string) {
   const queueName = name.endsWith('.fifo') ? `subscriber-${name}` : `${name}-subscriber`
   await services.sqs.createQueue(queueName, queueName.endsWith('.fifo') ? { FifoQueue: 'true' } : {})
   const topicArn = await services.sns.createTopic(name)
@@ -96,24 +97,24 @@ publisherContract('EventBridge', async (services, id) => {
 
 /** A FIFO queue, or a FIFO topic with one subscribed. */
 const fifoSubjects = {
-  SQS: async (services: TestServices) => {
+  SQS: async (services: DestinationServices) => {
     await services.sqs.createQueue('orders.fifo', { FifoQueue: 'true' })
     const queueUrl = `${services.endpoint.url}/000000000000/orders.fifo`
     return { queueUrl, publisher: sqsPublisher(services, queueUrl) }
   },
-  SNS: async (services: TestServices) => {
+  SNS: async (services: DestinationServices) => {
     const { topicArn, queueUrl } = await topicWithSubscriber(services, 'news.fifo')
     return { queueUrl, publisher: snsPublisher(services, topicArn) }
   },
 }
 
 describe.each(['SQS', 'SNS'] as const)('the publisher for %s FIFO', (name) => {
-  let services: TestServices
+  let services: DestinationServices
   let queueUrl: string
   let publisher: Publisher
 
   beforeAll(async () => {
-    services = await startTestServices()
+    services = await startDestinationServices(provider)
     ;({ queueUrl, publisher } = await fifoSubjects[name](services))
   })
   afterAll(async () => services.stop())
@@ -142,7 +143,7 @@ describe.each(['SQS', 'SNS'] as const)('the publisher for %s FIFO', (name) => {
 
 describe('a queue or topic that takes less, or more, than its service by default', () => {
   it('says so by an attribute, and its publisher keeps to it', async () => {
-    const services = await startTestServices()
+    const services = await startDestinationServices(provider)
     const [settings, overrides] = clientOptions(services)
     const signal = AbortSignal.timeout(5000)
     const refusal = (publisher: Publisher, bytes: number) => {
@@ -153,7 +154,7 @@ describe('a queue or topic that takes less, or more, than its service by default
     await services.sqs.createQueue('pinned', { MaximumMessageSize: '262144' })
     const sqs = createSqsClient(settings, overrides)
     const queueUrl = `${services.endpoint.url}/000000000000/pinned`
-    const queueBytes = await readQueueBytes(sqs, queueUrl, signal)
+    const queueBytes = (await describeQueue(sqs, queueUrl, signal)).maxBytes
     expect(queueBytes).toBe(262_144)
     const queue = createSqsPublisher({
       client: sqs,
@@ -167,7 +168,7 @@ describe('a queue or topic that takes less, or more, than its service by default
     const Attributes = { MaximumMessageSize: '100000' }
     const { TopicArn } = await services.snsClient.send(new CreateTopicCommand({ Name: 'small', Attributes }))
     const sns = createSnsClient(settings, overrides)
-    const topicBytes = await readTopicBytes(sns, TopicArn!, signal)
+    const topicBytes = (await describeTopic(sns, TopicArn!, signal)).maxBytes
     expect(topicBytes).toBe(100_000)
     const topic = createSnsPublisher({
       client: sns,
@@ -179,14 +180,14 @@ describe('a queue or topic that takes less, or more, than its service by default
     expect(refusal(topic, 100_000)).toMatch('the topic takes 100000 (its attribute MaximumMessageSize)')
 
     const plain = await services.sns.createTopic('plain')
-    expect(await readTopicBytes(sns, plain, signal)).toBeUndefined()
+    expect((await describeTopic(sns, plain, signal)).maxBytes).toBeUndefined()
     await services.stop()
   })
 })
 
 describe.each(['queue', 'topic'])('the publisher for a %s that does not exist', (kind) => {
   it('says that the configuration is at fault', async () => {
-    const services = await startTestServices()
+    const services = await startDestinationServices(provider)
     const publisher =
       kind === 'queue'
         ? sqsPublisher(services, `${services.endpoint.url}/000000000000/nowhere`)

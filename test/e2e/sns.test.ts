@@ -22,7 +22,7 @@ async function relay(stack: LocalStack): Promise<readonly Logged[]> {
   return logs.filter((line) => line.startsWith('{')).map((line) => JSON.parse(line) as Logged)
 }
 
-const unread = (lines: readonly Logged[]) => lines.filter(({ logId }) => logId === 'limit-unread')
+const unread = (lines: readonly Logged[]) => lines.filter(({ logId }) => logId === 'destination-unchecked')
 
 describe('a local stack with a topic, and a queue that takes less than SQS does', () => {
   let stack: LocalStack

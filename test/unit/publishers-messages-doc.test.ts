@@ -108,6 +108,6 @@ describe('docs/messages.md', () => {
       `| ${cells.map((cell) => (typeof cell === 'number' ? number(cell) : cell)).join(' | ')} |`
     expect(document).toContain(row('entries of a request', SQS_ENTRIES, SNS_ENTRIES, EVENTBRIDGE_ENTRIES))
     expect(document).toContain(row('bytes of a message, and of a request', SQS_BYTES, SNS_BYTES, EVENTBRIDGE_BYTES))
-    expect(document).toContain(`\`${logCatalogue['limit-unread'].text}\``)
+    expect(document).toContain(`\`${logCatalogue['destination-unchecked'].text}\``)
   })
 })
