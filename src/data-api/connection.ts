@@ -6,7 +6,7 @@ import type { SqlResult, SqlStatement } from '../core/ports.js'
 import { requireSingleAttempt } from './client.js'
 import type { Target } from './failure-message.js'
 import { encodeParameters } from './parameters.js'
-import { sendUntilAnswered, type Sent } from './retry.js'
+import { sendUntilAnswered, type OnCall, type Sent } from './retry.js'
 import { decodeRows } from './rows.js'
 
 /** After these failures nothing of the call is there. */
@@ -30,10 +30,17 @@ export interface Connection {
   execute(statement: SqlStatement, policy: CallPolicy & { readonly transactionId?: string }): Promise<SqlResult>
 }
 
+interface ConnectionOptions {
+  readonly clock: Clock
+  readonly random: Random
+  readonly defaultDeadlineMs: number
+  readonly onCall: OnCall | undefined
+}
+
 export function connect(
   client: RDSDataClient,
   target: Target,
-  { clock, random, defaultDeadlineMs }: { readonly clock: Clock; readonly random: Random; readonly defaultDeadlineMs: number },
+  { clock, random, defaultDeadlineMs, onCall }: ConnectionOptions,
 ): Connection {
   const { database, ...arns } = target
 
@@ -45,6 +52,7 @@ export function connect(
       deadline: deadline ?? deadlineAfter(clock, defaultDeadlineMs),
       again,
       target,
+      onCall,
     })
   }
 

@@ -4,6 +4,7 @@ import { SqlError } from '../core/errors.js'
 import type { SqlCallOptions, SqlDatabase } from '../core/ports.js'
 import { createRdsDataClient } from './client.js'
 import { anyTransient, connect, untouched } from './connection.js'
+import type { OnCall } from './retry.js'
 import { systemClock, systemRandom } from './system-clock.js'
 import { joinTransaction, type DataApiTransaction } from './transaction.js'
 import { runUnitOfWork, type UnitOfWorkOptions } from './unit-of-work.js'
@@ -19,6 +20,8 @@ export interface DataApiDatabaseOptions {
   readonly database: string
   /** How long a call without a deadline of its own may take, repeats included, in milliseconds. Default 60,000. */
   readonly defaultDeadlineMs?: number | undefined
+  /** Told how each call went, repeats included. Default: nobody. */
+  readonly onCall?: OnCall | undefined
   /** For tests. Default: the system's. */
   readonly clock?: Clock | undefined
   /** For tests. Default: the system's. */
@@ -60,6 +63,7 @@ export function createDataApiDatabase(options: DataApiDatabaseOptions): DataApiD
       clock: options.clock ?? systemClock,
       random: options.random ?? systemRandom,
       defaultDeadlineMs: options.defaultDeadlineMs ?? 60_000,
+      onCall: options.onCall,
     },
   )
 

@@ -20,7 +20,12 @@ export interface Sending {
   /** Failures after which the same call is sent again. */
   readonly again: readonly SqlFailureKind[]
   readonly target: Target
+  /** Told of each sending. */
+  readonly onCall?: OnCall | undefined
 }
+
+/** `failed` leaves out what is no fault: a cluster that resumes, and an answer that was too large. */
+export type OnCall = (how: 'answered' | 'failed' | 'resuming' | 'oversize') => void
 
 export interface Sent<Answer> {
   readonly answer: Answer
@@ -34,7 +39,7 @@ export interface Sent<Answer> {
  */
 export async function sendUntilAnswered<Answer>(
   call: (signal: AbortSignal) => Promise<Answer>,
-  { clock, random, deadline, again, target }: Sending,
+  { clock, random, deadline, again, target, onCall }: Sending,
 ): Promise<Sent<Answer>> {
   let repeated = false
   for (let sendings = 1; ; sendings++) {
@@ -44,9 +49,12 @@ export async function sendUntilAnswered<Answer>(
       })
     }
     try {
-      return { answer: await withinDeadline(call, clock, deadline), repeated }
+      const answer = await withinDeadline(call, clock, deadline)
+      onCall?.('answered')
+      return { answer, repeated }
     } catch (thrown) {
       const { error, pace } = classifyFailure(thrown, target)
+      onCall?.(pace === 'resuming' ? 'resuming' : error.kind === 'oversize' ? 'oversize' : 'failed')
       const waitMs = pauseMs(pace, sendings, random)
       const sendAgain =
         (again.includes(error.kind) || pace === 'briefly') &&
