@@ -11,3 +11,13 @@ export function outboxMetric(name: MetricName, installation: string, options: Me
     ...options,
   })
 }
+
+/** One of those that the handlers emit for each destination. */
+export function destinationMetric(
+  name: MetricName,
+  installation: string,
+  destination: string,
+  options: MetricOptions = {},
+): Metric {
+  return outboxMetric(name, installation, { ...options, dimensionsMap: { service: installation, destination } })
+}
