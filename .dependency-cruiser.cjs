@@ -26,6 +26,12 @@ module.exports = {
       'the Data API adapter',
     ),
     only(
+      'secrets',
+      '^src/secrets/',
+      ['^src/(secrets|core)/', '^(node:)?crypto', '^node_modules/@aws-sdk/client-secrets-manager/'],
+      'secrets',
+    ),
+    only(
       'publishers',
       '^src/publishers/([^/]+)/',
       [

@@ -11,6 +11,8 @@ interface LocalOptions {
   readonly relays: number
   readonly config?: string
   readonly data?: string
+  readonly resourceArn?: string
+  readonly secretsEndpoint?: string
   readonly json?: true
 }
 
@@ -23,6 +25,8 @@ export function localCommand({ terminal }: CommandContext): Command {
     .addOption(new Option('--engine <name>', 'database engine').choices(['postgres']).default('postgres'))
     .option('--config <file>', 'destinations, routes and settings of the relay, as JSON')
     .option('--data <directory>', 'keep the database here across restarts (default: a temporary directory, removed at exit)')
+    .option('--resource-arn <arn>', 'the cluster that the Data API answers for (default: one of its own)')
+    .option('--secrets-endpoint <url>', 'another Secrets Manager, for secrets that are not of this stack')
     .option(...jsonFlag)
     .addHelpText(
       'after',
@@ -47,6 +51,8 @@ async function runLocal(options: LocalOptions, terminal: Terminal): Promise<void
         log: (line) => terminal.err(`${line}\n`),
         ...(options.config === undefined ? {} : { configFile: options.config }),
         ...(options.data === undefined ? {} : { dataDirectory: options.data }),
+        resourceArn: options.resourceArn,
+        secretsEndpoint: options.secretsEndpoint,
       }),
     )
   })

@@ -1,14 +1,19 @@
+import { relaySettings } from '../config/settings.js'
+import { canaryPattern } from '../core/canary.js'
+import type { Destinations } from '../core/destination.js'
 import { ConfigurationError, OutboxError } from '../core/errors.js'
 import { readLocalConfig } from './config/local-config.js'
 import { localQueueUrl, planResources, queueArn, type ResourcePlan } from './config/resources.js'
 import { control, type HandlerName, type LocalState } from './control/control.js'
 import { createDataApi } from './data-api/data-api.js'
 import type { Faults } from './faults/faults.js'
-import { REGION } from './front/protocol.js'
+import { ACCOUNT, REGION } from './front/protocol.js'
 import type { InvocationResult } from './lambda/execution-environment.js'
 import { startPostgres } from './postgres/launcher.js'
 import { startScheduler } from './scheduler/scheduler.js'
-import { DATABASE, openDatabase, RESOURCE_ARN, secretArn, SECRETS } from './stack/database.js'
+import { createRemoteSecrets } from './secrets/remote.js'
+import { createSecretsManager } from './secrets/secrets-manager.js'
+import { createSecrets, DATABASE, INSTALLATION, loginSecretArn, openDatabase, RESOURCE_ARN } from './stack/database.js'
 import { createFunctions, type LocalFunctions } from './stack/functions.js'
 import { startServices, type Services } from './stack/services.js'
 
@@ -32,6 +37,16 @@ export interface LocalStackOptions {
   readonly periods?: { readonly relay?: number; readonly monitor?: number; readonly cleanup?: number } | undefined
   /** Each invocation of a relay but its first comes up to so many seconds late, at random, as a scheduler's do. Default 0. */
   readonly relayJitterSeconds?: number | undefined
+  /**
+   * The cluster that the Data API answers for. Default `arn:aws:rds:us-east-1:000000000000:cluster:local`; another one for
+   * functions that are deployed to an emulator with the ARN of a cluster of their own.
+   */
+  readonly resourceArn?: string | undefined
+  /**
+   * Another Secrets Manager, by its URL, where the Data API looks for secrets that this stack does not have: that of an emulator
+   * on which functions are deployed. Default: none.
+   */
+  readonly secretsEndpoint?: string | undefined
 }
 
 /** The line that `outbox local --json` prints. */
@@ -85,32 +100,54 @@ export async function startLocalStack(options: LocalStackOptions = {}): Promise<
 
   try {
     // what the endpoint needs before it can exist, because its own port is part of it
-    const late: { stack?: LocalStack; plan?: ResourcePlan } = {}
+    const late: { stack?: LocalStack; plan?: ResourcePlan; functions?: LocalFunctions } = {}
     const postgres = await startPostgres({ dataDirectory: options.dataDirectory })
     started.push(() => postgres.stop())
     const database = await openDatabase(postgres)
     started.push(() => database.close())
-    const dataApi = createDataApi({ server: postgres, resourceArn: RESOURCE_ARN, secrets: SECRETS })
+    const secretsManager = createSecretsManager({
+      log,
+      rotate: async (event) => {
+        const rotated = await late.functions?.byHandler.migrate.invoke(event)
+        if (rotated?.error !== null) throw new Error(rotated?.error.message ?? 'the functions are not there yet')
+      },
+    })
+    createSecrets(secretsManager)
+    const elsewhere = options.secretsEndpoint === undefined ? undefined : createRemoteSecrets(options.secretsEndpoint)
+    started.push(() => Promise.resolve(elsewhere?.stop()))
+    const resourceArn = options.resourceArn ?? RESOURCE_ARN
+    const dataApi = createDataApi({
+      server: postgres,
+      resourceArn,
+      readSecret: async (arn) => secretsManager.read(arn) ?? elsewhere?.read(arn),
+    })
     started.push(() => dataApi.stop())
     const services = await startServices({
       port: options.port ?? 4566,
       dataApi,
+      secretsManager,
       control: (request) => (late.stack === undefined ? Promise.resolve('cut') : control(late.stack, request)),
       resourceOf: (name) => late.plan?.resourceOf(name) ?? name,
+      invokeFunction: (name, event) => {
+        if (name === 'canary') void late.functions?.byHandler.canary.invoke(event)
+        else log(`EventBridge: function ${name} does not exist`)
+      },
       log,
     })
     started.push(() => services.stop())
     const plan = (late.plan = planResources(config.destinations, services.endpoint.url))
     await createResources(services, plan)
+    watchBuses(services, plan.destinations, config.relay.source ?? relaySettings.source.default ?? '')
 
     const relays = options.relays ?? 1
-    const functions = createFunctions({
+    const functions = (late.functions = createFunctions({
       endpointUrl: services.endpoint.url,
+      resourceArn,
       config,
       destinations: plan.destinations,
       relays,
       log,
-    })
+    }))
     started.push(() => functions.stop())
     const migrated = await functions.byHandler.migrate.invoke()
     if (migrated.error !== null)
@@ -134,7 +171,7 @@ export async function startLocalStack(options: LocalStackOptions = {}): Promise<
 
     let stopping: Promise<void> | undefined
     const stack: LocalStack = (late.stack = {
-      description: describe(services, plan, postgres.url(DATABASE)),
+      description: describe(services, plan, resourceArn, postgres.url(DATABASE)),
       faults: services.faults,
       invoke: (handler, event = {}) => functions.byHandler[handler].invoke(event),
       state: async () => ({ calls: services.calls(), relays: relayProcesses(functions), backlog: await database.backlog() }),
@@ -166,7 +203,17 @@ async function createResources({ sqs, sns, eventBridge }: Services, plan: Resour
   for (const [name, bus] of Object.entries(plan.buses)) eventBridge.createBus(bus, queueArn(plan.resourceOf(`${name}-target`)))
 }
 
-function describe({ endpoint }: Services, plan: ResourcePlan, databaseUrl: string): LocalStackDescription {
+/** Brings the canaries of each bus back to their function, by the rules that the stack in an account has. */
+function watchBuses({ eventBridge }: Services, destinations: Destinations, source: string): void {
+  const functionArn = `arn:aws:lambda:${REGION}:${ACCOUNT}:function:canary`
+  for (const [index, [name, destination]] of Object.entries(destinations).entries()) {
+    if (destination.type !== 'eventbridge') continue
+    const pattern = canaryPattern({ source, installation: INSTALLATION, destination: name, format: destination.format })
+    eventBridge.createRule(destination.eventBusName, `canary-${index}`, pattern, functionArn)
+  }
+}
+
+function describe({ endpoint }: Services, plan: ResourcePlan, resourceArn: string, databaseUrl: string): LocalStackDescription {
   const topics = Object.entries(plan.destinations).flatMap(([name, one]) =>
     one.type === 'sns' ? [[name, one.topicArn] as const] : [],
   )
@@ -174,8 +221,8 @@ function describe({ endpoint }: Services, plan: ResourcePlan, databaseUrl: strin
     ready: true,
     endpoint: endpoint.url,
     region: REGION,
-    resourceArn: RESOURCE_ARN,
-    secretArn: secretArn('owner'),
+    resourceArn,
+    secretArn: loginSecretArn('owner'),
     database: DATABASE,
     databaseUrl,
     eventBusName: Object.values(plan.buses)[0] ?? 'default',

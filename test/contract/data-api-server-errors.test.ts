@@ -127,7 +127,11 @@ describe('secrets', () => {
 describe('when PostgreSQL goes away', async () => {
   const postgres = await startPostgres()
   const { resourceArn, secretArn } = api
-  const dataApi = createDataApi({ server: postgres, resourceArn, secrets: { [secretArn]: { user: 'postgres' } } })
+  const dataApi = createDataApi({
+    server: postgres,
+    resourceArn,
+    readSecret: () => Promise.resolve('{"username":"postgres","password":"any"}'),
+  })
   afterAll(async () => {
     await dataApi.stop()
     await postgres.stop()

@@ -36,11 +36,11 @@ describe('a local stack', () => {
     const client = new pg.Client(stack.description.databaseUrl)
     await client.connect()
     const users = await client.query<{ usename: string; writes: boolean }>(
-      "SELECT rolname AS usename, has_table_privilege(rolname, 'outbox_delivery', 'UPDATE') AS writes FROM pg_roles WHERE rolname LIKE 'outbox_local_%' ORDER BY 1",
+      "SELECT rolname AS usename, has_table_privilege(rolname, 'outbox_delivery', 'UPDATE') AS writes FROM pg_roles WHERE rolname LIKE 'local_%' ORDER BY 1",
     )
     await client.end()
     expect(users.rows).toEqual(
-      ['cleanup', 'monitor', 'relay'].map((name) => ({ usename: `outbox_local_${name}`, writes: false })),
+      ['canary', 'cleanup', 'monitor', 'relay'].map((name) => ({ usename: `local_${name}`, writes: false })),
     )
   })
 
@@ -93,7 +93,7 @@ describe('a local stack', () => {
       'faults',
       '{"rules":[{"service":"s3","fault":{"kind":"reset"}}]}',
       400,
-      'rules[0].service is "s3": Invalid option: expected one of "sqs"|"sns"|"events"|"rds-data"',
+      'rules[0].service is "s3": Invalid option: expected one of "sqs"|"sns"|"events"|"rds-data"|"secretsmanager"',
     ],
     ['PUT', 'faults', '{"rules":[{"service":"sqs","fault":{"kind":"reset"},"rate":2}]}', 400, 'rules[0].rate is 2: Too big'],
     [

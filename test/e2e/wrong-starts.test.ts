@@ -4,7 +4,7 @@ import { relaySettings } from '../../src/config/settings.js'
 import { lambdaEnvironment } from '../../src/local/lambda/environment.js'
 import { LocalFunction } from '../../src/local/lambda/local-function.js'
 import { builtFile } from '../../src/local/lambda/package-root.js'
-import { DATABASE, RESOURCE_ARN, secretArn } from '../../src/local/stack/database.js'
+import { DATABASE, RESOURCE_ARN, loginSecretArn } from '../../src/local/stack/database.js'
 import { startLocalStack, type LocalStack } from '../../src/local/stack.js'
 import { outboxClients, type OutboxClients } from '../support/outbox-clients.js'
 
@@ -25,7 +25,7 @@ describe('a relay that is started with a wrong configuration', () => {
     const { endpoint, queues } = stack.description
     const settings = toEnvironment(relaySettings, {
       resourceArn: RESOURCE_ARN,
-      secretArn: secretArn('relay'),
+      secretArn: loginSecretArn('relay'),
       database: DATABASE,
       installation: 'local',
       destinations: { queue: { type: 'sqs', queueUrl: queues.queue! } },

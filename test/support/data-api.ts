@@ -69,9 +69,16 @@ export async function startTestDataApi(
   const db = await freshDatabase('data_api')
   const resourceArn = 'arn:aws:rds:us-east-1:000000000000:cluster:test'
   const secretArn = 'arn:aws:secretsmanager:us-east-1:000000000000:secret:postgres-AbCdEf'
-  const secrets: Record<string, { user: string }> = { [secretArn]: { user: 'postgres' } }
+  // the run's server asks nobody for a password
+  const secretOf = (username: string) => JSON.stringify({ username, password: 'any' })
+  const secrets: Record<string, string> = { [secretArn]: secretOf('postgres') }
   const { hostname, port } = new URL(db.url())
-  const dataApi = createDataApi({ server: { host: hostname, port: Number(port) }, resourceArn, secrets, ...options })
+  const dataApi = createDataApi({
+    server: { host: hostname, port: Number(port) },
+    resourceArn,
+    readSecret: (arn) => Promise.resolve(Object.hasOwn(secrets, arn) ? secrets[arn] : undefined),
+    ...options,
+  })
   const requests: RecordedRequest[] = []
   const faults: { readonly rule: FaultRule; left: number }[] = []
 
@@ -131,7 +138,7 @@ export async function startTestDataApi(
     requests,
     secretFor: (user) => {
       const arn = `arn:aws:secretsmanager:us-east-1:000000000000:secret:${user}-AbCdEf`
-      secrets[arn] = { user }
+      secrets[arn] = secretOf(user)
       return arn
     },
     inject: (rule) => {

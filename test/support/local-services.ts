@@ -1,6 +1,7 @@
 import { EventBridgeClient } from '@aws-sdk/client-eventbridge'
 import { SNSClient } from '@aws-sdk/client-sns'
 import { GetQueueUrlCommand, ReceiveMessageCommand, SQSClient, type Message } from '@aws-sdk/client-sqs'
+import { createSecretsManager } from '../../src/local/secrets/secrets-manager.js'
 import type { LocalService } from '../../src/local/service.js'
 import { startServices, type Services } from '../../src/local/stack/services.js'
 
@@ -9,6 +10,8 @@ export interface TestServices extends Services {
   readonly sqsClient: SQSClient
   readonly snsClient: SNSClient
   readonly eventsClient: EventBridgeClient
+  /** What rules brought to functions, in order. */
+  readonly invoked: readonly { readonly name: string; readonly event: unknown }[]
   /** Creates a queue and answers its URL as the caller sees it. */
   queue(name: string): Promise<string>
   /** A bus whose every event arrives in this queue. */
@@ -26,11 +29,14 @@ export function sdkOptions(endpoint: string) {
 }
 
 export async function startTestServices(dataApi: LocalService = noDatabase): Promise<TestServices> {
+  const invoked: { readonly name: string; readonly event: unknown }[] = []
   const services = await startServices({
     port: 0,
     dataApi,
+    secretsManager: createSecretsManager({ rotate: () => Promise.resolve(), log: () => undefined }),
     control: () => Promise.resolve({ status: 404, headers: {}, body: '' }),
     resourceOf: (name) => (name === 'fifo' ? 'fifo.fifo' : name),
+    invokeFunction: (name, event) => invoked.push({ name, event }),
     log: () => undefined,
   })
   const options = sdkOptions(services.endpoint.url)
@@ -42,6 +48,7 @@ export async function startTestServices(dataApi: LocalService = noDatabase): Pro
   }
   return {
     ...services,
+    invoked,
     sqsClient,
     snsClient: clients[1],
     eventsClient: clients[2],

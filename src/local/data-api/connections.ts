@@ -5,7 +5,7 @@ import { connectFault } from './database-error.js'
 /** What a secret holds. */
 export interface DatabaseLogin {
   readonly user: string
-  readonly password?: string | undefined
+  readonly password: string
 }
 
 export interface DatabaseServer {

@@ -1,3 +1,4 @@
+import { parseLogin } from '../../secrets/login.js'
 import type { LocalService, ServiceRequest, ServiceResponse } from '../service.js'
 import { columnMetadata } from './column-metadata.js'
 import { createConnections, type Connection, type Connections, type DatabaseLogin, type DatabaseServer } from './connections.js'
@@ -15,8 +16,8 @@ export interface DataApiOptions {
   readonly server: DatabaseServer
   /** The cluster that this service serves. */
   readonly resourceArn: string
-  /** What each secret holds, by its ARN; read at every call, so that secrets may be added. */
-  readonly secrets: Readonly<Record<string, DatabaseLogin>>
+  /** What a secret holds now, asked at every call. Undefined: there is no such secret. */
+  readonly readSecret: (secretArn: string) => Promise<string | undefined>
   /** Default: what AWS allows. */
   readonly limits?: Partial<DataApiLimits> | undefined
   /**
@@ -35,7 +36,7 @@ export interface DataApi extends LocalService {
  * ways to lose a transaction, and the names and texts of its errors. It asks for a signature and does not check it.
  *
  * @example
- * const dataApi = createDataApi({ server: postgres, resourceArn, secrets: { [secretArn]: { user: 'postgres' } } })
+ * const dataApi = createDataApi({ server: postgres, resourceArn, readSecret: (arn) => Promise.resolve(secrets[arn]) })
  */
 export function createDataApi(options: DataApiOptions): DataApi {
   const limits = { ...DATA_API_LIMITS, ...options.limits }
@@ -43,13 +44,23 @@ export function createDataApi(options: DataApiOptions): DataApi {
   let opened: Promise<Connections> | undefined
   const connections = () => (opened ??= createConnections(options.server))
 
-  const loginOf = ({ resourceArn, secretArn }: { readonly resourceArn: string; readonly secretArn: string }): DatabaseLogin => {
+  const loginOf = async ({
+    resourceArn,
+    secretArn,
+  }: {
+    readonly resourceArn: string
+    readonly secretArn: string
+  }): Promise<DatabaseLogin> => {
     if (resourceArn !== options.resourceArn) {
       throw new DataApiFault('HttpEndpointNotEnabledException', `HttpEndpoint is not enabled for resource ${resourceArn}`)
     }
-    const login = Object.hasOwn(options.secrets, secretArn) ? options.secrets[secretArn] : undefined
-    if (login === undefined) throw new DataApiFault('SecretsErrorException', `The secret ${secretArn} wasn't found.`)
-    return login
+    const text = await options.readSecret(secretArn).catch((error: unknown) => {
+      throw new DataApiFault('SecretsErrorException', `The secret ${secretArn} can't be read: ${(error as Error).message}`)
+    })
+    if (text === undefined) throw new DataApiFault('SecretsErrorException', `The secret ${secretArn} wasn't found.`)
+    const login = parseLogin(text)
+    if (login !== undefined) return { user: login.username, password: login.password }
+    throw new DataApiFault('InvalidSecretException', `The secret ${secretArn} isn't JSON with username and password.`)
   }
 
   const timeoutFor = (login: DatabaseLogin, database: string, then: StatementTimeout['then']): StatementTimeout => ({
@@ -63,7 +74,7 @@ export function createDataApi(options: DataApiOptions): DataApi {
     request: ExecuteRequest | BatchRequest,
     start: (connection: Connection, login: DatabaseLogin, database: string) => Running<T>,
   ): Promise<T> => {
-    const login = loginOf(request)
+    const login = await loginOf(request)
     const { transactionId, secretArn } = request
     if (transactionId !== undefined) {
       return transactions.run({ transactionId, secretArn, database: request.database }, (connection, database) =>
@@ -105,14 +116,14 @@ export function createDataApi(options: DataApiOptions): DataApi {
   }
 
   const begin = async (request: Request<'/BeginTransaction'>): Promise<string> => {
-    const login = loginOf(request)
+    const login = await loginOf(request)
     const database = request.database ?? login.user
     const connection = await (await connections()).open(login, database)
     return JSON.stringify({ transactionId: await transactions.begin(connection, request.secretArn, database) })
   }
 
   const finish = async (request: Request<'/CommitTransaction'>, how: 'COMMIT' | 'ROLLBACK'): Promise<string> => {
-    loginOf(request)
+    await loginOf(request)
     await transactions.finish({ ...request, database: undefined }, how)
     return JSON.stringify({ transactionStatus: how === 'COMMIT' ? 'Transaction Committed' : 'Rollback Complete' })
   }

@@ -1,13 +1,6 @@
-/** An error that EventBridge answers a whole request with. */
-export class ServiceError extends Error {
-  readonly status: number
+import { ServiceError } from '../service-error.js'
 
-  constructor(name: string, message: string, status = 400) {
-    super(message)
-    this.name = name
-    this.status = status
-  }
-}
+export { ServiceError }
 
 export function validation(message: string): ServiceError {
   return new ServiceError('ValidationException', message)

@@ -37,6 +37,7 @@ const THROTTLES: Readonly<Record<ServiceName, { readonly name: string; readonly 
   sns: { name: 'Throttled', status: 429 },
   events: { name: 'ThrottlingException', status: 400 },
   'rds-data': { name: 'ThrottlingException', status: 400 },
+  secretsmanager: { name: 'ThrottlingException', status: 400 },
 }
 
 /** The fault rules in force, and what they make of each request. */

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import type { ServiceRequest, ServiceResponse } from '../service.js'
 
-export const SERVICES = ['sqs', 'sns', 'events', 'rds-data'] as const
+export const SERVICES = ['sqs', 'sns', 'events', 'rds-data', 'secretsmanager'] as const
 export type ServiceName = (typeof SERVICES)[number]
 
 /** Every queue, topic and bus of the local stack belongs to this account and region, whatever the caller's credentials say. */
@@ -33,6 +33,7 @@ export function identify(request: ServiceRequest): ServiceCall | undefined {
   const [target, operation] = (request.headers['x-amz-target'] ?? '').split('.')
   if (target === 'AmazonSQS' && operation !== undefined) return { service: 'sqs', operation, request }
   if (target === 'AWSEvents' && operation !== undefined) return { service: 'events', operation, request }
+  if (target === 'secretsmanager' && operation !== undefined) return { service: 'secretsmanager', operation, request }
 
   if ((request.headers['content-type'] ?? '').includes('x-www-form-urlencoded')) {
     const form = formOf(request)
@@ -83,6 +84,7 @@ const CONTENT_TYPES: Readonly<Record<ServiceName, string>> = {
   sns: 'text/xml',
   events: 'application/x-amz-json-1.1',
   'rds-data': 'application/json',
+  secretsmanager: 'application/x-amz-json-1.1',
 }
 
 /** A successful answer with a JSON body. */

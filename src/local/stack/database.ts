@@ -1,29 +1,29 @@
+import { randomInt } from 'node:crypto'
 import type { Pool } from 'pg'
 import { ACCOUNT, REGION } from '../front/protocol.js'
 import type { LocalPostgres } from '../postgres/launcher.js'
 import type { LocalState } from '../control/control.js'
+import { secretArn, type SecretsManager } from '../secrets/secrets-manager.js'
 
 export const DATABASE = 'outbox'
 export const RESOURCE_ARN = `arn:aws:rds:${REGION}:${ACCOUNT}:cluster:local`
+export const INSTALLATION = 'local'
 
-/** Who may log in, by the last part of the secret's name. The functions have no more rights than in an account. */
-const LOGINS = {
-  owner: { user: 'postgres', role: undefined },
-  relay: { user: 'outbox_local_relay', role: 'outbox_relay' },
-  cleanup: { user: 'outbox_local_cleanup', role: 'outbox_cleanup' },
-  monitor: { user: 'outbox_local_monitor', role: 'outbox_monitor' },
-} as const
-export type LoginName = keyof typeof LOGINS
+/** Functions with a database user of their own, whom the migration makes; they have no more rights than in an account. */
+const USERS = ['relay', 'cleanup', 'monitor', 'canary'] as const
+export type LoginName = 'owner' | (typeof USERS)[number]
 
-/** Secrets Manager ends every secret's ARN with six characters of its own. */
-export function secretArn(login: LoginName): string {
-  return `arn:aws:secretsmanager:${REGION}:${ACCOUNT}:secret:outbox/${login}-Local1`
+/** The secret of a function's user, or of the database's owner. */
+export const loginSecretArn = (login: LoginName): string => secretArn(`outbox/${login}`)
+
+/** Makes the secrets as the stack in an account does. The owner is asked for no password. */
+export function createSecrets(secrets: SecretsManager): void {
+  secrets.create('outbox/owner', JSON.stringify({ username: 'postgres', password: 'none' }))
+  for (const user of USERS)
+    secrets.create(`outbox/${user}`, JSON.stringify({ username: `${INSTALLATION}_${user}`, password: password() }))
 }
 
-/** What each secret holds. */
-export const SECRETS = Object.fromEntries(
-  (Object.keys(LOGINS) as LoginName[]).map((name) => [secretArn(name), { user: LOGINS[name].user }]),
-)
+const password = (): string => Array.from({ length: 40 }, () => randomInt(36).toString(36)).join('')
 
 /** The stack's own connection to its database, beside the Data API, whose calls it must not add to. */
 export interface OutboxDatabase {
@@ -49,11 +49,11 @@ export async function openDatabase(postgres: LocalPostgres): Promise<OutboxDatab
   pool.on('error', () => undefined)
   return {
     async createLogins() {
-      for (const { user, role } of Object.values(LOGINS)) {
-        if (role === undefined) continue
-        const { rowCount } = await pool.query('SELECT FROM pg_roles WHERE rolname = $1', [user])
-        if (rowCount === 0) await pool.query(`CREATE ROLE ${user} LOGIN`)
-        await pool.query(`GRANT ${role} TO ${user}`)
+      for (const user of USERS) {
+        const name = `${INSTALLATION}_${user}`
+        const { rowCount } = await pool.query('SELECT FROM pg_roles WHERE rolname = $1', [name])
+        if (rowCount === 0) await pool.query(`CREATE ROLE ${name} LOGIN`)
+        await pool.query(`GRANT outbox_${user === 'canary' ? 'writer' : user} TO ${name}`)
       }
     },
     async backlog() {

@@ -1,18 +1,19 @@
 import { toEnvironment } from '../../config/parse.js'
-import { cleanupSettings, migrateSettings, monitorSettings, relaySettings } from '../../config/settings.js'
+import { canarySettings, cleanupSettings, migrateSettings, monitorSettings, relaySettings } from '../../config/settings.js'
 import type { Destinations } from '../../core/destination.js'
 import type { LocalConfig } from '../config/local-config.js'
 import type { HandlerName } from '../control/control.js'
 import { lambdaEnvironment } from '../lambda/environment.js'
 import { LocalFunction } from '../lambda/local-function.js'
-import { builtFile } from '../lambda/package-root.js'
-import { DATABASE, RESOURCE_ARN, secretArn, type LoginName } from './database.js'
+import { builtFile, handlerBundle } from '../lambda/package-root.js'
+import { DATABASE, INSTALLATION, loginSecretArn, type LoginName } from './database.js'
 
 /** Seconds after which an invocation is killed, as the stack in an account sets them. */
-const TIMEOUT_SECONDS: Readonly<Record<HandlerName, number>> = { relay: 90, cleanup: 300, monitor: 55, migrate: 330 }
+const TIMEOUT_SECONDS: Readonly<Record<HandlerName, number>> = { relay: 90, cleanup: 300, monitor: 55, migrate: 330, canary: 55 }
 
 export interface FunctionsOptions {
   readonly endpointUrl: string
+  readonly resourceArn: string
   readonly config: LocalConfig
   /** The destinations, in the local stack. */
   readonly destinations: Destinations
@@ -29,30 +30,39 @@ export interface LocalFunctions {
 }
 
 /** @throws OutboxError `NotBuilt`. */
-export function createFunctions({ endpointUrl, config, destinations, relays, log }: FunctionsOptions): LocalFunctions {
+export function createFunctions({
+  endpointUrl,
+  resourceArn,
+  config,
+  destinations,
+  relays,
+  log,
+}: FunctionsOptions): LocalFunctions {
   const hostPath = builtFile('local', 'lambda-host.mjs')
   const place = (login: LoginName) => ({
-    resourceArn: RESOURCE_ARN,
-    secretArn: secretArn(login),
+    resourceArn,
+    secretArn: loginSecretArn(login),
     database: DATABASE,
-    installation: 'local',
+    installation: INSTALLATION,
   })
   const create = (name: string, handler: HandlerName, settings: Readonly<Record<string, string>>) =>
     new LocalFunction(
       {
         name,
         hostPath,
-        modulePath: builtFile('lambdas', handler, 'index.mjs'),
+        modulePath: handlerBundle(handler),
         timeoutSeconds: TIMEOUT_SECONDS[handler],
         environment: { ...lambdaEnvironment(name, endpointUrl), ...settings },
       },
       log,
     )
+  const buses = Object.keys(destinations).filter((name) => destinations[name]?.type === 'eventbridge')
   const relay = { ...config.relay, ...place('relay'), destinations }
   const byHandler = {
     relay: create('relay', 'relay', toEnvironment(relaySettings, { ...relay, profile: 'drain' })),
     cleanup: create('cleanup', 'cleanup', toEnvironment(cleanupSettings, { ...config.cleanup, ...place('cleanup') })),
     monitor: create('monitor', 'monitor', toEnvironment(monitorSettings, { ...config.monitor, ...place('monitor') })),
+    canary: create('canary', 'canary', toEnvironment(canarySettings, { ...place('canary'), destinations: buses })),
     migrate: create('migrate', 'migrate', toEnvironment(migrateSettings, { ...config.migrate, ...place('owner') })),
   }
   const scheduled = Array.from({ length: relays }, (_, index) =>

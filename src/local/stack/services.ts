@@ -1,6 +1,6 @@
 import type { Endpoint } from '../endpoint/endpoint.js'
 import { startEndpoint } from '../endpoint/endpoint.js'
-import type { EventBridge } from '../eventbridge/eventbridge.js'
+import type { EventBridge, InvokeFunction } from '../eventbridge/eventbridge.js'
 import { createEventBridge } from '../eventbridge/eventbridge.js'
 import { Faults } from '../faults/faults.js'
 import type { Reply } from '../front/front.js'
@@ -16,10 +16,13 @@ export interface ServicesOptions {
   /** 0: any free one. */
   readonly port: number
   readonly dataApi: LocalService
+  readonly secretsManager: LocalService
   /** Answers what lies under `/_local/`. */
   readonly control: (request: ServiceRequest) => Promise<Reply>
   /** The queue, topic or bus behind a destination's name. */
   readonly resourceOf: (destination: string) => string
+  /** For rules of EventBridge whose target is a function. */
+  readonly invokeFunction: InvokeFunction
   readonly log: (line: string) => void
 }
 
@@ -41,8 +44,11 @@ export async function startServices(options: ServicesOptions): Promise<Services>
   const fauxqs = await createFauxqs()
   const sqs = createSqs(fauxqs)
   const sns = createSns(fauxqs)
-  const eventBridge = createEventBridge(sqs, options.log)
-  const front = createFront({ sqs, sns, events: eventBridge, 'rds-data': options.dataApi }, faults)
+  const eventBridge = createEventBridge(sqs, options.invokeFunction, options.log)
+  const front = createFront(
+    { sqs, sns, events: eventBridge, 'rds-data': options.dataApi, secretsmanager: options.secretsManager },
+    faults,
+  )
   const endpoint = await startEndpoint(options.port, (request) =>
     request.path.startsWith('/_local/') ? options.control(request) : front.handle(request),
   )
