@@ -3,30 +3,33 @@ import { reduceHeaders } from './cloud-event-headers.js'
 import type { Destination } from './destination.js'
 import { utf8Bytes } from './json-text.js'
 
-/**
- * What each service takes of one message, in bytes. A topic takes 1,048,576 if its attribute MaximumMessageSize says so; what
- * it says is not known here, so its destination's `maxBytes` must repeat it.
- */
+/** What each service takes of one message, and of a request's messages together, in bytes. */
 export const MESSAGE_LIMITS = {
+  // "total entry size must be less than 1MB" (since January 2026; 256 KB before), without saying whether of an entry or of a
+  // request, nor of which megabyte: the reading that always fits
   eventbridge: { defaultBytes: 1_000_000, maxBytes: 1_000_000 },
+  // 1 MiB since August 2025 (SQS quotas, "Message size")
   sqs: { defaultBytes: 1_048_576, maxBytes: 1_048_576 },
+  // 256 KiB unless the topic's attribute MaximumMessageSize says otherwise, up to 1 MiB since 2026; what it says is not known
+  // here, so its destination's `maxBytes` must repeat it (API reference of PublishBatch)
   sns: { defaultBytes: 262_144, maxBytes: 1_048_576 },
 } as const
 
 /** Of a message whose destination is not known: what every service takes that was not set to take less, but for SNS. */
 export const UNROUTED_BYTES = 1_000_000
 
-/** Characters of an EventBridge DetailType. */
-const DETAIL_TYPE_CHARACTERS = 128
+/** Characters of an EventBridge DetailType (API reference of PutEventsRequestEntry). */
+export const DETAIL_TYPE_CHARACTERS = 128
 /** Levels of an EventBridge Detail. */
 const DETAIL_LEVELS = 1_000
-/** What EventBridge adds to an entry's size for its Time. */
-const TIME_BYTES = 14
+/** What EventBridge adds to an entry's size for its Time (user guide, "Calculating PutEvents event entry size"). */
+export const TIME_BYTES = 14
 const INT64_MAX = 9_223_372_036_854_775_807n
 
-/** What SQS and SNS do not take in an attribute: all that is not a character of XML 1.0. */
-const OUTSIDE_XML = /[^\t\n\r\u0020-\uD7FF\uE000-\uFFFD\u{10000}-\u{10FFFF}]/u
-const PRINTABLE_ASCII = /^[\x20-\x7e]+$/
+/** What SQS and SNS do not take in a text or an attribute: all that is not a character of XML 1.0. A text's JSON has it escaped. */
+export const OUTSIDE_XML = /[^\t\n\r\u0020-\uD7FF\uE000-\uFFFD\u{10000}-\u{10FFFF}]/u
+/** What an attribute outside the text must be, to be sent. */
+export const PRINTABLE_ASCII = /^[\x20-\x7e]+$/
 
 /** Why an event can never be delivered as it is. */
 export interface DeliveryProblem {

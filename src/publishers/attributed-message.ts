@@ -1,4 +1,5 @@
 import type { MessageFormat } from '../core/destination.js'
+import { OUTSIDE_XML } from '../core/event-limits.js'
 import type { OutboundEvent } from '../core/event.js'
 import { utf8Bytes } from '../core/json-text.js'
 import type { Preparation } from '../core/ports.js'
@@ -25,15 +26,12 @@ export interface AttributedMessageOptions {
 
 type Refusal = Extract<Preparation, { readonly ok: false }>
 
-/** What both services take in a text or an attribute: XML 1.0's characters. The text's JSON has the others escaped. */
-const FORBIDDEN = /[^\t\n\r\u0020-\uD7FF\uE000-\uFFFD\u{10000}-\u{10FFFF}]/u
-
 /** Encodes an event as text and attributes, or says why the queue or topic can never take it. */
 export function attributedMessage(
   event: OutboundEvent,
   { service, taker, format, source, limit }: AttributedMessageOptions,
 ): (AttributedMessage & { readonly ok: true }) | Refusal {
-  if (FORBIDDEN.test(event.eventType)) {
+  if (OUTSIDE_XML.test(event.eventType)) {
     return {
       ok: false,
       code: 'InvalidCharacters',

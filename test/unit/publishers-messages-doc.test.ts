@@ -1,11 +1,12 @@
 import { readFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
+import { MESSAGE_LIMITS } from '../../src/core/event-limits.js'
 import type { Publisher } from '../../src/core/ports.js'
-import { MAX_BYTES as EVENTBRIDGE_BYTES, MAX_ENTRIES as EVENTBRIDGE_ENTRIES } from '../../src/publishers/eventbridge/limits.js'
+import { MAX_ENTRIES as EVENTBRIDGE_ENTRIES } from '../../src/publishers/eventbridge/limits.js'
 import { createEventBridgePublisher } from '../../src/publishers/eventbridge/publisher.js'
-import { DEFAULT_BYTES as SNS_BYTES, MAX_ENTRIES as SNS_ENTRIES } from '../../src/publishers/sns/limits.js'
+import { MAX_ENTRIES as SNS_ENTRIES } from '../../src/publishers/sns/limits.js'
 import { createSnsPublisher } from '../../src/publishers/sns/publisher.js'
-import { MAX_BYTES as SQS_BYTES, MAX_ENTRIES as SQS_ENTRIES } from '../../src/publishers/sqs/limits.js'
+import { MAX_ENTRIES as SQS_ENTRIES } from '../../src/publishers/sqs/limits.js'
 import { createSqsPublisher } from '../../src/publishers/sqs/publisher.js'
 import { logCatalogue } from '../../src/telemetry/logs.js'
 import { outboundEvent } from '../support/outbound-event.js'
@@ -107,7 +108,8 @@ describe('docs/messages.md', () => {
     const row = (...cells: readonly (number | string)[]) =>
       `| ${cells.map((cell) => (typeof cell === 'number' ? number(cell) : cell)).join(' | ')} |`
     expect(document).toContain(row('entries of a request', SQS_ENTRIES, SNS_ENTRIES, EVENTBRIDGE_ENTRIES))
-    expect(document).toContain(row('bytes of a message, and of a request', SQS_BYTES, SNS_BYTES, EVENTBRIDGE_BYTES))
+    const bytes = [MESSAGE_LIMITS.sqs, MESSAGE_LIMITS.sns, MESSAGE_LIMITS.eventbridge].map(({ defaultBytes }) => defaultBytes)
+    expect(document).toContain(row('bytes of a message, and of a request', ...bytes))
     expect(document).toContain(`\`${logCatalogue['destination-unchecked'].text}\``)
   })
 })

@@ -1,12 +1,13 @@
 import type { PutEventsRequestEntry } from '@aws-sdk/client-eventbridge'
 import { rfc3339 } from '../../core/cloud-event.js'
 import type { EventBridgeDestination } from '../../core/destination.js'
+import { DETAIL_TYPE_CHARACTERS, TIME_BYTES } from '../../core/event-limits.js'
 import type { OutboundEvent } from '../../core/event.js'
 import { utf8Bytes } from '../../core/json-text.js'
 import type { Preparation } from '../../core/ports.js'
 import { tooLarge, type ByteLimit } from '../byte-limit.js'
 import { messageText } from '../message-text.js'
-import { MAX_DETAIL_TYPE_CHARACTERS, MAX_TRACE_HEADER_CHARACTERS, TIME_BYTES } from './limits.js'
+import { MAX_TRACE_HEADER_CHARACTERS } from './limits.js'
 
 export type EventBridgeEntry = PutEventsRequestEntry
 
@@ -20,11 +21,11 @@ export function encodeEntry(
   source: string,
   limit: ByteLimit,
 ): Preparation<EventBridgeEntry> {
-  if (event.eventType.length > MAX_DETAIL_TYPE_CHARACTERS) {
+  if (event.eventType.length > DETAIL_TYPE_CHARACTERS) {
     return {
       ok: false,
       code: 'DetailTypeTooLong',
-      reason: `the event type has ${event.eventType.length} characters, EventBridge takes ${MAX_DETAIL_TYPE_CHARACTERS}: use a shorter event type`,
+      reason: `the event type has ${event.eventType.length} characters, EventBridge takes ${DETAIL_TYPE_CHARACTERS}: use a shorter event type`,
     }
   }
   const text = messageText(event, destination.format, source)

@@ -1,12 +1,13 @@
 import { PutEventsCommand, type EventBridgeClient } from '@aws-sdk/client-eventbridge'
 import type { EventBridgeDestination } from '../../core/destination.js'
+import { MESSAGE_LIMITS } from '../../core/event-limits.js'
 import type { Publisher } from '../../core/ports.js'
 import { requestLimits, serviceLimit, settingLimit, smallestLimit } from '../byte-limit.js'
 import { failedRequest } from '../classify.js'
 import { answersByIndex } from './answers.js'
 import { encodeEntry, type EventBridgeEntry } from './entry.js'
 import { EVENTBRIDGE_EVENT_FAULTS } from './faults.js'
-import { MAX_BYTES, MAX_ENTRIES } from './limits.js'
+import { MAX_ENTRIES } from './limits.js'
 
 export interface EventBridgePublisherOptions {
   /** See `createEventBridgeClient`: a client that retries by itself would send neighbours twice. */
@@ -25,7 +26,8 @@ export interface EventBridgePublisherOptions {
  */
 export function createEventBridgePublisher(options: EventBridgePublisherOptions): Publisher<EventBridgeEntry> {
   const { client, destination, source } = options
-  const limit = smallestLimit(serviceLimit('EventBridge', MAX_BYTES), settingLimit(destination.maxBytes))
+  const { maxBytes } = MESSAGE_LIMITS.eventbridge
+  const limit = smallestLimit(serviceLimit('EventBridge', maxBytes), settingLimit(destination.maxBytes))
   return {
     limits: requestLimits(MAX_ENTRIES, limit),
     prepare: (event) => encodeEntry(event, destination, source, limit),

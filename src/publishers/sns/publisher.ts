@@ -1,12 +1,13 @@
 import { PublishBatchCommand, type SNSClient } from '@aws-sdk/client-sns'
 import type { SnsDestination } from '../../core/destination.js'
+import { MESSAGE_LIMITS } from '../../core/event-limits.js'
 import type { Publisher } from '../../core/ports.js'
 import { answersById, entryId } from '../batch-answers.js'
 import { ownLimit, requestLimits, serviceLimit, settingLimit, smallestLimit } from '../byte-limit.js'
 import { failedRequest } from '../classify.js'
 import { encodeEntry, type SnsEntry } from './entry.js'
 import { SNS_EVENT_FAULTS } from './faults.js'
-import { DEFAULT_BYTES, MAX_BYTES, MAX_ENTRIES } from './limits.js'
+import { MAX_ENTRIES } from './limits.js'
 
 export interface SnsPublisherOptions {
   /** See `createSnsClient`: a client that retries by itself would send neighbours twice. */
@@ -28,11 +29,12 @@ export interface SnsPublisherOptions {
  * const publisher = createSnsPublisher({ client: createSnsClient({ requestTimeoutMs: 5000 }), destination, source: 'orders' })
  */
 export function createSnsPublisher({ client, destination, source, ownMaxBytes }: SnsPublisherOptions): Publisher<SnsEntry> {
+  const { defaultBytes, maxBytes } = MESSAGE_LIMITS.sns
   const own = ownLimit(ownMaxBytes)
   const setting = settingLimit(destination.maxBytes)
   const limit = smallestLimit(
-    serviceLimit('SNS', MAX_BYTES),
-    own ?? setting ?? { bytes: DEFAULT_BYTES, from: 'the default of SNS' },
+    serviceLimit('SNS', maxBytes),
+    own ?? setting ?? { bytes: defaultBytes, from: 'the default of SNS' },
     setting,
   )
   return {

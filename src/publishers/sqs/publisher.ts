@@ -1,12 +1,13 @@
 import { SendMessageBatchCommand, type SQSClient } from '@aws-sdk/client-sqs'
 import type { SqsDestination } from '../../core/destination.js'
+import { MESSAGE_LIMITS } from '../../core/event-limits.js'
 import type { Publisher } from '../../core/ports.js'
 import { answersById, entryId } from '../batch-answers.js'
 import { ownLimit, requestLimits, serviceLimit, settingLimit, smallestLimit } from '../byte-limit.js'
 import { failedRequest } from '../classify.js'
 import { encodeEntry, type SqsEntry } from './entry.js'
 import { SQS_EVENT_FAULTS } from './faults.js'
-import { MAX_BYTES, MAX_ENTRIES } from './limits.js'
+import { MAX_ENTRIES } from './limits.js'
 
 export interface SqsPublisherOptions {
   /** See `createSqsClient`: a client that retries by itself would send neighbours twice. */
@@ -25,7 +26,8 @@ export interface SqsPublisherOptions {
  * const publisher = createSqsPublisher({ client: createSqsClient({ requestTimeoutMs: 5000 }), destination, source: 'orders' })
  */
 export function createSqsPublisher({ client, destination, source, ownMaxBytes }: SqsPublisherOptions): Publisher<SqsEntry> {
-  const limit = smallestLimit(serviceLimit('SQS', MAX_BYTES), ownLimit(ownMaxBytes), settingLimit(destination.maxBytes))
+  const { maxBytes } = MESSAGE_LIMITS.sqs
+  const limit = smallestLimit(serviceLimit('SQS', maxBytes), ownLimit(ownMaxBytes), settingLimit(destination.maxBytes))
   return {
     limits: requestLimits(MAX_ENTRIES, limit),
     prepare: (event) => encodeEntry(event, destination, source, limit),
