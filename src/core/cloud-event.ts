@@ -31,7 +31,8 @@ export function cloudEvent(
   settings: { readonly source: string },
   headers: ReducedHeaders = reduceHeaders(event.headers),
 ): EncodedEvent {
-  const subject = event.aggregateId ?? event.orderingKey
+  // an empty text, which the column takes, is no subject in CloudEvents
+  const subject = event.aggregateId === '' ? event.orderingKey : (event.aggregateId ?? event.orderingKey)
   const time = rfc3339(event.createdAtMs)
   const attributes: (readonly [string, string | number | null])[] = [
     ['specversion', '1.0'],

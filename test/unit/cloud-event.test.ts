@@ -34,6 +34,12 @@ describe('a CloudEvent', () => {
     expect(cloudEvent(outboundEvent({ orderingKey: 'customer-7' }), { source }).text).toContain('"subject":"customer-7"')
   })
 
+  it('never has an empty subject, which CloudEvents forbids: an aggregate id without a character counts as none', () => {
+    const keyed = outboundEvent({ aggregateId: '', orderingKey: 'customer-7' })
+    expect(cloudEvent(keyed, { source }).text).toContain('"subject":"customer-7"')
+    expect(cloudEvent(outboundEvent({ aggregateId: '' }), { source }).text).not.toContain('"subject"')
+  })
+
   it('carries the payload byte for byte: key order, digits, white space and duplicate keys', () => {
     const payload = '{ "z":1, "a":9007199254740993,\n"a":1.10, "n":[1e400,-0.0], "escaped":"\\u0041\\u0000" }'
     expect(cloudEvent(outboundEvent({ payload }), { source }).text.endsWith(`"data":${payload}}`)).toBe(true)
