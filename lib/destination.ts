@@ -30,10 +30,16 @@ export interface OutboxDestinationOptions {
 export class OutboxDestination {
   /** An SQS queue, standard or FIFO. */
   static queue(queue: IQueue, options: OutboxDestinationOptions = {}): OutboxDestination {
-    return new OutboxDestination({ type: 'sqs', queueUrl: queue.queueUrl, ...options }, queue.queueArn, queue.env.region, [
-      new PolicyStatement({ actions: ['sqs:SendMessage', 'sqs:GetQueueAttributes'], resources: [queue.queueArn] }),
-      ...sealing(queue.encryptionMasterKey, `sqs.${queue.env.region}.amazonaws.com`),
-    ])
+    return new OutboxDestination(
+      { type: 'sqs', queueUrl: queue.queueUrl, ...options },
+      queue.queueArn,
+      queue.env.region,
+      [
+        new PolicyStatement({ actions: ['sqs:SendMessage', 'sqs:GetQueueAttributes'], resources: [queue.queueArn] }),
+        ...sealing(queue.encryptionMasterKey, `sqs.${queue.env.region}.amazonaws.com`),
+      ],
+      queue.fifo,
+    )
   }
 
   /** A bus of EventBridge. */
@@ -42,16 +48,25 @@ export class OutboxDestination {
       { type: 'eventbridge', eventBusName: bus.eventBusArn, ...options },
       bus.eventBusArn,
       bus.env.region,
-      [new PolicyStatement({ actions: ['events:PutEvents'], resources: [bus.eventBusArn] })],
+      // PutEvents answers success for a bus that does not exist: the relay looks first
+      [new PolicyStatement({ actions: ['events:PutEvents', 'events:DescribeEventBus'], resources: [bus.eventBusArn] })],
+      false,
+      bus,
     )
   }
 
   /** An SNS topic, standard or FIFO. */
   static topic(topic: ITopic, options: OutboxDestinationOptions = {}): OutboxDestination {
-    return new OutboxDestination({ type: 'sns', topicArn: topic.topicArn, ...options }, topic.topicArn, topic.env.region, [
-      new PolicyStatement({ actions: ['sns:Publish', 'sns:GetTopicAttributes'], resources: [topic.topicArn] }),
-      ...sealing(topic.masterKey, `sns.${topic.env.region}.amazonaws.com`),
-    ])
+    return new OutboxDestination(
+      { type: 'sns', topicArn: topic.topicArn, ...options },
+      topic.topicArn,
+      topic.env.region,
+      [
+        new PolicyStatement({ actions: ['sns:Publish', 'sns:GetTopicAttributes'], resources: [topic.topicArn] }),
+        ...sealing(topic.masterKey, `sns.${topic.env.region}.amazonaws.com`),
+      ],
+      topic.fifo,
+    )
   }
 
   private constructor(
@@ -61,6 +76,10 @@ export class OutboxDestination {
     readonly region: string,
     /** What the relay's role gets for it. */
     readonly statements: readonly PolicyStatement[],
+    /** Whether it keeps the order of each group of messages. */
+    readonly fifo = false,
+    /** The bus, if it is one. */
+    readonly bus: IEventBus | undefined = undefined,
   ) {}
 }
 

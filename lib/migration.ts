@@ -1,29 +1,35 @@
-import { Duration } from 'aws-cdk-lib'
-import type { Function as LambdaFunction } from 'aws-cdk-lib/aws-lambda'
-import { Trigger } from 'aws-cdk-lib/triggers'
-import type { Construct } from 'constructs'
+import { CustomResource, Duration, FileSystem } from 'aws-cdk-lib'
+import type { Construct, IDependable } from 'constructs'
+import { handlerFolder, type RelayFunction } from './relay-function.js'
 
 export interface MigrationProps {
-  readonly function: LambdaFunction
-  /** How long the function may take. */
+  readonly function: RelayFunction
   readonly timeout: Duration
+  /** What the function is told: another setting is another migration. */
+  readonly environment: Readonly<Record<string, string>>
+  /** What must be there first. */
+  readonly after: readonly IDependable[]
   /** What must not change before the schema is there. */
   readonly before: readonly Construct[]
 }
 
 /**
  * Runs the migration at each deployment that changes it, and only then lets the other functions change: a failed migration
- * fails the deployment with its reason and leaves the relay that runs as it is. On delete nothing is called, so removing
- * the stack removes no event.
+ * fails the deployment with its reason and leaves the relay that runs as it is. On delete nothing is done, so removing the
+ * stack removes no event.
  *
- * The trigger comes with a function of the CDK's own. Two of its rights have a `*`: the account's basic execution policy, for
- * its log, and every version of the one migration function, since it invokes the version that this deployment made.
+ * CloudFormation calls the function itself, which answers it (lambdas/migrate/cloudformation.ts): no provider of the CDK
+ * stands between them, with a runtime, a log and rights of its own.
  */
-export function migrateAtDeploy(scope: Construct, id: string, props: MigrationProps): Trigger {
-  return new Trigger(scope, id, {
-    handler: props.function,
-    // longer than the function itself may take: a caller that gives up first would send the invocation again
-    timeout: props.timeout.plus(Duration.seconds(15)),
-    executeBefore: [...props.before],
+export function migrateAtDeploy(scope: Construct, id: string, props: MigrationProps): CustomResource {
+  const migration = new CustomResource(scope, id, {
+    resourceType: 'Custom::OutboxMigration',
+    serviceToken: props.function.function.functionArn,
+    // the call may wait a minute for its turn (relay-function.ts); later than this nobody answers any more
+    serviceTimeout: props.timeout.plus(Duration.seconds(90)),
+    properties: { Release: FileSystem.fingerprint(handlerFolder('migrate')), ...props.environment },
   })
+  migration.node.addDependency(props.function.policy, ...props.after)
+  for (const construct of props.before) construct.node.addDependency(migration)
+  return migration
 }

@@ -1,7 +1,9 @@
 import type { Duration, Size } from 'aws-cdk-lib'
+import type { Tracing } from 'aws-cdk-lib/aws-lambda'
 import type { RetentionDays } from 'aws-cdk-lib/aws-logs'
 import type { ISecret } from 'aws-cdk-lib/aws-secretsmanager'
 import type { ITopic } from 'aws-cdk-lib/aws-sns'
+import type { IDependable } from 'constructs'
 import type { Route } from '../src/core/route.js'
 import type { OutboxDestination } from './destination.js'
 import type { RelayTuning } from './relay-tuning.js'
@@ -18,6 +20,20 @@ export interface OutboxCluster {
    * @default 'public'
    */
   readonly schema?: string
+  /**
+   * What must be there before the migration can reach the database: the `DatabaseCluster`, where the same app makes it.
+   * Otherwise the migration may begin before the cluster has an instance, and give up.
+   *
+   * @default - the cluster runs already
+   */
+  readonly waitFor?: IDependable
+  /**
+   * The cluster's smallest capacity in ACU, where it is serverless. Only warned about: with 0 it is meant to pause, which a
+   * relay in profile `continuous` never lets it.
+   *
+   * @default - not known, so nothing is said
+   */
+  readonly minCapacity?: number
 }
 
 export interface OutboxAlarmProps {
@@ -27,6 +43,24 @@ export interface OutboxAlarmProps {
    * @default - 60 seconds; in profile `drain` twice the tick
    */
   readonly backlogAge?: Duration
+  /**
+   * The alarm goes off when more invocations of the relay than this fail within a tick, in 3 of 5 ticks.
+   *
+   * @default 0
+   */
+  readonly relayErrors?: number
+  /**
+   * The alarm goes off when relays lose more shards than this to each other within a tick, in 3 of 5 ticks.
+   *
+   * @default 0
+   */
+  readonly leaseLost?: number
+  /**
+   * The alarm goes off when more calls of the Data API than this fail within a tick, in 3 of 5 ticks.
+   *
+   * @default 0
+   */
+  readonly dataApiErrors?: number
   /**
    * Where alarms go.
    *
@@ -55,8 +89,12 @@ export interface OutboxRelayProps {
    * @default 'outbox-relay'
    */
   readonly source?: string
-  /** Destination name -> where it is. */
-  readonly destinations: Readonly<Record<string, OutboxDestination>>
+  /**
+   * Destination name -> where it is.
+   *
+   * @default - those that `addDestination` adds
+   */
+  readonly destinations?: Readonly<Record<string, OutboxDestination>>
   /**
    * The first route that matches an event's type decides, unless the row names a destination itself.
    *
@@ -82,6 +120,27 @@ export interface OutboxRelayProps {
    * @default - 1 minute; in profile `drain` 10 minutes
    */
   readonly tick?: Duration
+  /**
+   * How many relays work in parallel, 1 to 8: so many schedules of the one function. Each takes other shards of the outbox.
+   *
+   * @default 1
+   */
+  readonly relays?: number
+  /**
+   * Concurrency kept free for the relay, and the most it gets: never needed for correctness, which leases see to. At least
+   * what overlapping passes need (2 per relay, by default); Lambda refuses it where fewer than 100 would remain unreserved.
+   *
+   * @default - the account's unreserved concurrency
+   */
+  readonly reservedConcurrency?: number
+  /**
+   * Who keeps the schema up to date. `at-deployment`: each deployment brings it to its release before anything else changes.
+   * `managed-elsewhere`: nothing in the stack changes it, there is no migrate function; run `npx aurora-outbox-relay migrate`
+   * or its plain SQL files before each deployment.
+   *
+   * @default 'at-deployment'
+   */
+  readonly schemaManagement?: 'at-deployment' | 'managed-elsewhere'
   /**
    * The relay's numbers, by their names in docs/configuration.md.
    *
@@ -112,6 +171,25 @@ export interface OutboxRelayProps {
    * @default Size.mebibytes(512)
    */
   readonly relayMemory?: Size
+  /**
+   * Whether X-Ray traces the functions' invocations.
+   *
+   * @default Tracing.DISABLED
+   */
+  readonly tracing?: Tracing
+  /**
+   * Whether test events go through the outbox to each bus of this account, and back by a rule: the proof that events arrive,
+   * which nothing else gives, since EventBridge answers success whatever becomes of them.
+   *
+   * @default 'on'
+   */
+  readonly canary?: 'on' | 'off'
+  /**
+   * The time between two test events, 1 to 60 whole minutes; in profile `drain` they share the tick.
+   *
+   * @default Duration.minutes(5)
+   */
+  readonly canaryInterval?: Duration
   /** @default - a new topic that nobody has subscribed to */
   readonly alarms?: OutboxAlarmProps
 }

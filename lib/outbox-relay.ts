@@ -1,110 +1,105 @@
 import { Duration, Size, Stack } from 'aws-cdk-lib'
-import type { Alarm, Metric, MetricOptions } from 'aws-cdk-lib/aws-cloudwatch'
+import type { Alarm } from 'aws-cdk-lib/aws-cloudwatch'
 import type { IFunction } from 'aws-cdk-lib/aws-lambda'
 import { RetentionDays } from 'aws-cdk-lib/aws-logs'
 import { ScheduleExpression } from 'aws-cdk-lib/aws-scheduler'
 import type { ITopic } from 'aws-cdk-lib/aws-sns'
-import { Construct } from 'constructs'
+import type { Construct } from 'constructs'
 import { cleanupSettings, migrateSettings, monitorSettings, relaySettings } from '../src/config/settings.js'
 import { ConfigurationError } from '../src/core/errors.js'
-import { checkInstallation } from './checks.js'
+import { Canary, canaryPeriod } from './canary.js'
+import { checkDestination, checkRouting, checkTiming } from './checks.js'
 import { databaseRights } from './database-rights.js'
+import type { OutboxDestination } from './destination.js'
 import { handlerEnvironment } from './environment.js'
+import { createFailedInvocations } from './failed-invocations.js'
 import { migrateAtDeploy } from './migration.js'
-import { backlogAgeAlarm, createAlarmTopic } from './monitoring/alarms.js'
-import { outboxMetric } from './monitoring/metrics.js'
+import { createAlarmTopic } from './monitoring/alarm-topic.js'
+import { createAlarms, type OutboxAlarms } from './monitoring/alarms.js'
+import { OutboxDashboard } from './monitoring/dashboard.js'
+import { MeasuredOutbox } from './monitoring/measured-outbox.js'
 import type { OutboxRelayProps } from './outbox-relay-props.js'
-import { type HandlerName, RelayFunction } from './relay-function.js'
+import { type HandlerName, RelayFunction, type RelayFunctionProps } from './relay-function.js'
 import { resolveTuning } from './relay-tuning.js'
-import { tick } from './schedules.js'
+import { tick, tickExpression } from './schedules.js'
+import { warnOfSleeplessCluster, warnOfUnorderedFifo } from './warnings.js'
 
 /** How long a deployment waits for a cluster that resumes (15 to 30 s) or was just created (minutes). */
 const migrateSeconds = 300
 
 /**
- * Relays the events of one outbox: four functions, their schedules, the migration at deployment, and the alarm.
+ * Relays the events of one outbox: its functions, their schedules, the migration at deployment, and the alarms.
  *
  * @example
  * const outbox = new OutboxRelay(this, 'Outbox', {
- *   cluster: { clusterArn: cluster.clusterArn, secret, database: 'orders' },
+ *   cluster: { clusterArn: cluster.clusterArn, secret, database: 'orders', waitFor: cluster },
  *   destinations: { bus: OutboxDestination.eventBus(bus), orders: OutboxDestination.queue(queue) },
  *   routes: [{ eventType: 'Order*', to: 'orders' }],
  *   defaultDestination: 'bus',
  * })
  * outbox.alarmTopic.addSubscription(new EmailSubscription('on-call@example.com'))
  */
-export class OutboxRelay extends Construct {
+export class OutboxRelay extends MeasuredOutbox {
   readonly installation: string
   readonly relayFunction: IFunction
   readonly cleanupFunction: IFunction
   readonly monitorFunction: IFunction
-  readonly migrateFunction: IFunction
+  /** None if the schema is managed elsewhere. */
+  readonly migrateFunction: IFunction | undefined
   readonly alarmTopic: ITopic
-  readonly backlogAgeAlarm: Alarm
+  readonly alarms: OutboxAlarms
+  readonly #props: OutboxRelayProps
+  readonly #relay: RelayFunction
+  readonly #dashboard: OutboxDashboard
+  readonly #canary: Canary | undefined
+  readonly #destinations: Map<string, OutboxDestination>
 
   /** @throws ConfigurationError naming the property, the value seen and the value allowed. */
   constructor(scope: Construct, id: string, props: OutboxRelayProps) {
     super(scope, id)
     const stack = Stack.of(this)
+    this.#props = props
     this.installation = props.installation ?? stack.stackName
+    this.#destinations = new Map(Object.entries(props.destinations ?? {}))
 
-    const profile = props.profile ?? 'continuous'
+    const { profile = 'continuous', relays = 1, reservedConcurrency } = props
     const period = props.tick ?? Duration.minutes(profile === 'drain' ? 10 : 1)
     const threshold = props.alarms?.backlogAge ?? Duration.seconds(profile === 'drain' ? 2 * period.toSeconds() : 60)
     const tuning = resolveTuning(props.relay ?? {})
-    checkInstallation({
+    // the pass ends itself; then the last requests come back (5 s by default), and 10 s are for settling and margins
+    const relayTimeout = Duration.seconds(tuning.passSeconds + Math.ceil(tuning.requestTimeoutMs / 1000) + 10)
+    checkTiming({
       profile,
-      tickMinutes: period.toMinutes(),
+      tickSeconds: period.toSeconds(),
       tuning,
       backlogAgeSeconds: threshold.toSeconds(),
-      destinations: props.destinations,
-      routes: props.routes ?? [],
-      defaultDestination: props.defaultDestination,
-      region: stack.region,
+      relays,
+      relaySeconds: relayTimeout.toSeconds(),
+      reservedConcurrency,
     })
+    for (const [name, destination] of this.#destinations) this.#checkDestination(name, destination)
+    warnOfSleeplessCluster(this, profile, props.cluster.minCapacity)
+    // not before synthesis: destinations may still be added
+    this.node.addValidation({ validate: () => this.#routingProblems() })
 
     // ---- what each function is told, and may do
 
-    const { clusterArn, secret, database, schema } = props.cluster
-    const where = { resourceArn: clusterArn, secretArn: secret.secretArn, database, schema, installation: this.installation }
-    const logRetention = props.logRetention ?? RetentionDays.ONE_MONTH
-    const handler = (name: HandlerName, of: Omit<ConstructorParameters<typeof RelayFunction>[2], 'handler' | 'logRetention'>) =>
-      new RelayFunction(this, name.charAt(0).toUpperCase() + name.slice(1), { handler: name, logRetention, ...of })
+    const where = this.#where()
+    const { logRetention = RetentionDays.ONE_MONTH, tracing } = props
+    const handler = (name: HandlerName, of: Omit<RelayFunctionProps, 'handler' | 'logRetention' | 'tracing'>) =>
+      new RelayFunction(this, name.charAt(0).toUpperCase() + name.slice(1), { handler: name, logRetention, tracing, ...of })
+    const failedInvocations = createFailedInvocations(this, 'FailedInvocations')
 
-    const migrate = handler('migrate', {
-      description: `Outbox ${this.installation}: brings the schema up to date at deployment`,
-      environment: handlerEnvironment(stack, migrateSettings, { ...where, migrateSeconds }),
-      // the wait for a resuming cluster, and time to say why it was in vain
-      timeout: Duration.seconds(migrateSeconds + 30),
-      memory: Size.mebibytes(256),
-      statements: [
-        ...databaseRights(props.cluster, [
-          'rds-data:BeginTransaction',
-          'rds-data:ExecuteStatement',
-          'rds-data:CommitTransaction',
-          'rds-data:RollbackTransaction',
-        ]),
-      ],
-    })
     const relay = handler('relay', {
       description: `Outbox ${this.installation}: moves events to their destinations`,
-      environment: handlerEnvironment(stack, relaySettings, {
-        ...where,
-        source: props.source,
-        destinations: Object.fromEntries(Object.entries(props.destinations).map(([name, { settings }]) => [name, settings])),
-        routes: props.routes,
-        defaultDestination: props.defaultDestination,
-        profile,
-        ...tuning,
-      }),
-      // the pass ends itself; then the last requests come back (5 s by default), and 10 s are for settling and margins
-      timeout: Duration.seconds(tuning.passSeconds + Math.ceil(tuning.requestTimeoutMs / 1000) + 10),
+      environment: this.#relayEnvironment(),
+      timeout: relayTimeout,
       memory: props.relayMemory ?? Size.mebibytes(512),
       statements: [
         ...databaseRights(props.cluster, ['rds-data:ExecuteStatement']),
-        ...Object.values(props.destinations).flatMap(({ statements }) => statements),
+        ...[...this.#destinations.values()].flatMap(({ statements }) => statements),
       ],
-      scheduled: 'scheduled',
+      reservedConcurrency,
     })
     const monitor = handler('monitor', {
       description: `Outbox ${this.installation}: measures the backlog, independently of the relay`,
@@ -113,7 +108,6 @@ export class OutboxRelay extends Construct {
       timeout: Duration.seconds(55),
       memory: Size.mebibytes(256),
       statements: databaseRights(props.cluster, ['rds-data:ExecuteStatement']),
-      scheduled: 'scheduled',
     })
     const cleanup = handler('cleanup', {
       description: `Outbox ${this.installation}: deletes delivered events past retention`,
@@ -125,7 +119,7 @@ export class OutboxRelay extends Construct {
       timeout: Duration.minutes(5),
       memory: Size.mebibytes(256),
       statements: databaseRights(props.cluster, ['rds-data:ExecuteStatement']),
-      scheduled: 'scheduled',
+      onFailure: failedInvocations,
     })
 
     // ---- when they run
@@ -136,24 +130,49 @@ export class OutboxRelay extends Construct {
       expression: every,
       target: monitor.function,
     })
-    const schedules = [
-      monitorSchedule,
-      tick(this, 'RelaySchedule', {
-        description: `Outbox ${this.installation}: relay`,
+    const relaySchedules = Array.from({ length: relays }, (_, index) =>
+      tick(this, index === 0 ? 'RelaySchedule' : `RelaySchedule${index + 1}`, {
+        description: `Outbox ${this.installation}: relay ${index + 1} of ${relays}`,
         expression: every,
         target: relay.function,
       }),
-      tick(this, 'CleanupSchedule', {
-        description: `Outbox ${this.installation}: cleanup`,
-        expression: ScheduleExpression.rate(Duration.hours(1)),
-        target: cleanup.function,
-      }),
-    ]
-    migrateAtDeploy(this, 'Migration', {
-      function: migrate.function,
-      timeout: migrate.function.timeout ?? Duration.minutes(15),
-      before: [relay.function, monitor.function, cleanup.function, ...schedules],
+    )
+    const cleanupSchedule = tick(this, 'CleanupSchedule', {
+      description: `Outbox ${this.installation}: cleanup`,
+      expression: ScheduleExpression.rate(Duration.hours(1)),
+      target: cleanup.function,
     })
+
+    const schedules = [monitorSchedule, ...relaySchedules, cleanupSchedule]
+
+    // ---- what must be there before
+
+    if (props.schemaManagement !== 'managed-elsewhere') {
+      const environment = handlerEnvironment(stack, migrateSettings, { ...where, migrateSeconds })
+      // the wait for a resuming cluster, and time to say why it was in vain
+      const timeout = Duration.seconds(migrateSeconds + 30)
+      const migrate = handler('migrate', {
+        description: `Outbox ${this.installation}: brings the schema up to date at deployment`,
+        environment,
+        timeout,
+        memory: Size.mebibytes(256),
+        statements: databaseRights(props.cluster, [
+          'rds-data:BeginTransaction',
+          'rds-data:ExecuteStatement',
+          'rds-data:CommitTransaction',
+          'rds-data:RollbackTransaction',
+        ]),
+        onFailure: failedInvocations,
+      })
+      this.migrateFunction = migrate.function
+      migrateAtDeploy(this, 'Migration', {
+        function: migrate,
+        timeout,
+        environment,
+        after: props.cluster.waitFor === undefined ? [] : [props.cluster.waitFor],
+        before: [...[relay, monitor, cleanup].flatMap((changed) => [changed.function, changed.policy]), ...schedules],
+      })
+    }
 
     // ---- who hears of it
 
@@ -163,34 +182,121 @@ export class OutboxRelay extends Construct {
         `alarms.email is "${props.alarms.email}", but alarms go to a topic of yours. Remove alarms.email and subscribe the address to that topic`,
       )
     this.alarmTopic = props.alarms?.topic ?? createAlarmTopic(this, 'AlarmTopic', { email: props.alarms?.email })
-    this.backlogAgeAlarm = backlogAgeAlarm(this, 'BacklogAgeAlarm', {
+    this.alarms = createAlarms(this, {
+      ...props.alarms,
       installation: this.installation,
       topic: this.alarmTopic,
-      threshold,
-      period,
+      backlogAge: threshold,
+      tick: period,
+      pass: Duration.seconds(tuning.passSeconds),
+      relay,
+      monitor,
+      cleanup,
+      after: schedules,
     })
-    // silence is an alarm: it must not begin while a first deployment waits for its cluster
-    this.backlogAgeAlarm.node.addDependency(monitorSchedule)
+    this.#dashboard = new OutboxDashboard(this, 'Dashboard', {
+      installation: this.installation,
+      tick: period,
+      functions: { relay: relay.function, monitor: monitor.function, cleanup: cleanup.function },
+      alarms: this.alarms,
+    })
+    const canaryEvery = canaryPeriod(profile, period, props.canaryInterval)
+    if (props.canary !== 'off')
+      this.#canary = new Canary(this, {
+        installation: this.installation,
+        source: props.source,
+        where,
+        statements: databaseRights(props.cluster, ['rds-data:ExecuteStatement']),
+        logRetention,
+        tracing,
+        expression: tickExpression(profile, canaryEvery),
+        period: canaryEvery,
+        age: threshold,
+        topic: this.alarmTopic,
+        // and so after the migration
+        after: [monitorSchedule],
+      })
+    for (const [name, destination] of this.#destinations) this.#show(name, destination)
 
+    this.#relay = relay
     this.relayFunction = relay.function
     this.cleanupFunction = cleanup.function
     this.monitorFunction = monitor.function
-    this.migrateFunction = migrate.function
   }
 
   /**
-   * Age of the oldest event that is due and neither delivered nor failed, in seconds; 0 when there is none.
+   * Adds a destination, for rows and routes that name it.
    *
-   * @default - maximum over 5 minutes
+   * @param name 1 to 64 letters, digits, `-` and `_`
+   * @throws ConfigurationError if the name is taken or no good, it is in another region, or the relay's environment becomes
+   * larger than Lambda takes.
+   * @example
+   * outbox.addDestination('billing', OutboxDestination.queue(queue))
    */
-  metricBacklogAge(options: MetricOptions = {}): Metric {
-    return outboxMetric('BacklogAge', this.installation, { statistic: 'Maximum', ...options })
+  addDestination(name: string, destination: OutboxDestination): void {
+    if (this.#destinations.has(name))
+      throw new ConfigurationError(
+        `destinations.${name}`,
+        `destinations.${name} is there already: ${String(this.#destinations.get(name)?.arn)}. Choose another name`,
+      )
+    this.#checkDestination(name, destination)
+    this.#destinations.set(name, destination)
+    this.#relay.configure(this.#relayEnvironment())
+    this.#relay.allow(destination.statements)
+    this.#show(name, destination)
   }
-}
 
-/** In profile `drain` relay and monitor tick together, on the clock: the cluster wakes once for both. */
-function tickExpression(profile: 'continuous' | 'drain', period: Duration): ScheduleExpression {
-  if (profile === 'continuous') return ScheduleExpression.rate(period)
-  const minutes = period.toMinutes()
-  return ScheduleExpression.cron({ minute: minutes === 60 ? '0' : `0/${minutes}` })
+  /** None if there is no bus of this account among the destinations, or the canary is off. */
+  get canaryFunction(): IFunction | undefined {
+    return this.#canary?.function
+  }
+
+  /** Destination name -> alarm, where a canary watches. */
+  get canaryAlarms(): ReadonlyMap<string, Alarm> {
+    return this.#canary?.alarms ?? new Map<string, Alarm>()
+  }
+
+  /** Where the outbox is, in the words of every handler's settings. */
+  #where() {
+    const { clusterArn, secret, database, schema } = this.#props.cluster
+    return { resourceArn: clusterArn, secretArn: secret.secretArn, database, schema, installation: this.installation }
+  }
+
+  #relayEnvironment(): Readonly<Record<string, string>> {
+    const { source, routes, defaultDestination, profile = 'continuous', relay = {} } = this.#props
+    return handlerEnvironment(Stack.of(this), relaySettings, {
+      ...this.#where(),
+      source,
+      // none: some must still be added, or synthesis fails
+      ...(this.#destinations.size === 0
+        ? {}
+        : { destinations: Object.fromEntries([...this.#destinations].map(([name, { settings }]) => [name, settings])) }),
+      routes,
+      defaultDestination,
+      profile,
+      ...resolveTuning(relay),
+    })
+  }
+
+  #show(name: string, destination: OutboxDestination): void {
+    this.#dashboard.addDestination(name)
+    const canaryAlarm = this.#canary?.watch(name, destination)
+    if (canaryAlarm !== undefined) this.#dashboard.addCanary(name, canaryAlarm)
+  }
+
+  #checkDestination(name: string, destination: OutboxDestination): void {
+    checkDestination(name, destination, Stack.of(this).region)
+    warnOfUnorderedFifo(this, name, destination, this.#props.routes ?? [])
+  }
+
+  #routingProblems(): string[] {
+    const { routes = [], defaultDestination } = this.#props
+    try {
+      checkRouting({ destinations: [...this.#destinations.keys()], routes, defaultDestination })
+      return []
+    } catch (error) {
+      if (!(error instanceof ConfigurationError)) throw error
+      return [error.message]
+    }
+  }
 }

@@ -1,7 +1,7 @@
 import { Duration, Stack } from 'aws-cdk-lib'
 import { PolicyDocument, PolicyStatement, Role, ServicePrincipal } from 'aws-cdk-lib/aws-iam'
 import type { IFunction } from 'aws-cdk-lib/aws-lambda'
-import { Schedule, type ScheduleExpression, TimeWindow } from 'aws-cdk-lib/aws-scheduler'
+import { Schedule, ScheduleExpression, TimeWindow } from 'aws-cdk-lib/aws-scheduler'
 import { LambdaInvoke } from 'aws-cdk-lib/aws-scheduler-targets'
 import type { Construct } from 'constructs'
 
@@ -38,4 +38,11 @@ export function tick(scope: Construct, id: string, props: TickProps): Schedule {
       maxEventAge: Duration.minutes(1),
     }),
   })
+}
+
+/** In profile `drain` relay and monitor tick together, on the clock: the cluster wakes once for both. */
+export function tickExpression(profile: 'continuous' | 'drain', period: Duration): ScheduleExpression {
+  if (profile === 'continuous') return ScheduleExpression.rate(period)
+  const minutes = period.toMinutes()
+  return ScheduleExpression.cron({ minute: minutes === 60 ? '0' : `0/${minutes}` })
 }

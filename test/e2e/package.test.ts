@@ -40,7 +40,7 @@ beforeAll(async () => {
   ;[least, plain, full] = await Promise.all([
     create('least', ['@aws-sdk/client-rds-data']),
     create('plain', dependencies),
-    create('full', [...dependencies, ...peers, '@types/node']),
+    create('full', [...dependencies, ...peers, 'aws-cdk', '@types/node']),
   ])
 }, 120_000)
 
@@ -169,6 +169,22 @@ describe.each(kinds)('From a project that is %s', (kind) => {
     expect(JSON.parse(out)).toMatchObject({ handlers: 4, withSql: 1 })
     expect((JSON.parse(out) as { functions: number }).functions).toBeGreaterThanOrEqual(4)
   })
+
+  it('npx cdk synth makes a stack of the ten lines that docs/deploy.md shows, offline', async () => {
+    const [, lines] = /```js\n(.+?)```/s.exec(readFileSync('docs/deploy.md', 'utf8')) ?? []
+    expect(lines?.split('\n').filter((line) => line !== '').length).toBeLessThanOrEqual(10)
+    const file = kind === 'esm' ? 'app.mjs' : 'app.cjs'
+    const app = kind === 'esm' ? lines! : lines!.replace(/^import (.+) from (.+)$/gm, 'const $1 = require($2)')
+    await writeFile(path.join(full.folder, file), app)
+    const cdk = 'node_modules/aws-cdk/bin/cdk'
+    const { code, err } = await full.node(cdk, 'synth', '--quiet', '--app', `node ${file}`, '--output', `cdk.out-${kind}`)
+    expect(code, err).toBe(0)
+    const template = readFileSync(path.join(full.folder, `cdk.out-${kind}`, 'shop.template.json'), 'utf8')
+    const { Resources } = JSON.parse(template) as { readonly Resources: Readonly<Record<string, { readonly Type: string }>> }
+    const types = Object.values(Resources).map(({ Type }) => Type)
+    expect(types.filter((type) => type === 'AWS::Lambda::Function').length).toBeGreaterThanOrEqual(4)
+    expect(types).toContain('Custom::OutboxMigration')
+  }, 120_000)
 
   it('the local stack starts, delivers an event of the writer, and stops', async () => {
     const { err, out } = await full.run(

@@ -1,9 +1,13 @@
-import { readFileSync } from 'node:fs'
+import { readdirSync, readFileSync } from 'node:fs'
 import path from 'node:path'
 import { type App, Stack, Validations } from 'aws-cdk-lib'
+import { EventBus } from 'aws-cdk-lib/aws-events'
+import { Tracing } from 'aws-cdk-lib/aws-lambda'
+import { Secret } from 'aws-cdk-lib/aws-secretsmanager'
 import { Queue } from 'aws-cdk-lib/aws-sqs'
 import { AwsSolutionsChecks } from 'cdk-nag'
 import { expect, it } from 'vitest'
+import { OutboxDestination, OutboxRelay, OutboxRelayStack, parseStackConfig } from '../../lib/index.js'
 import { exampleStack, temporaryApp } from './synthesis.js'
 
 /** The rules of cdk-nag's AwsSolutions pack that an app breaks, none of them acknowledged in the sources. */
@@ -30,9 +34,36 @@ function findings(app: App): string[] {
   )
 }
 
-it('the stack breaks no rule of cdk-nag, with a new alarm topic and its key', () => {
+const configs = readdirSync('examples/config').filter((name) => name.endsWith('.json'))
+
+it.each(configs)('the stack of examples/config/%s breaks no rule of cdk-nag', (name) => {
+  const app = temporaryApp()
+  const config = parseStackConfig(JSON.parse(readFileSync(path.join('examples/config', name), 'utf8')))
+  new OutboxRelayStack(app, 'outbox-relay', { config })
+  expect(findings(app)).toEqual([])
+})
+
+it('nor does it with an address that alarms are mailed to', () => {
   const app = temporaryApp()
   exampleStack({ alarms: { email: 'on-call@example.com' } }, app)
+  expect(findings(app)).toEqual([])
+})
+
+it('the construct breaks none either, traced by X-Ray and with several relays', () => {
+  const app = temporaryApp()
+  const stack = new Stack(app, 'shop', { env: { account: '111122223333', region: 'eu-central-1' } })
+  const secretArn = 'arn:aws:secretsmanager:eu-central-1:111122223333:secret:shop-a1B2c3'
+  new OutboxRelay(stack, 'Outbox', {
+    cluster: {
+      clusterArn: 'arn:aws:rds:eu-central-1:111122223333:cluster:shop',
+      secret: Secret.fromSecretCompleteArn(stack, 'Secret', secretArn),
+      database: 'shop',
+    },
+    destinations: { bus: OutboxDestination.eventBus(EventBus.fromEventBusName(stack, 'Bus', 'shop')) },
+    relays: 2,
+    reservedConcurrency: 4,
+    tracing: Tracing.ACTIVE,
+  })
   expect(findings(app)).toEqual([])
 })
 

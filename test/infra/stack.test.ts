@@ -2,7 +2,7 @@ import { Match } from 'aws-cdk-lib/assertions'
 import { describe, expect, it } from 'vitest'
 import { parseSettings } from '../../src/config/parse.js'
 import { cleanupSettings, migrateSettings, monitorSettings, relaySettings } from '../../src/config/settings.js'
-import { environmentOf, exampleTemplate, resource, resourcesOf } from './synthesis.js'
+import { environmentOf, exampleConfig, exampleTemplate, resource, resourcesOf } from './synthesis.js'
 
 const functions = {
   relay: 'OutboxRelayFunction',
@@ -11,16 +11,22 @@ const functions = {
   migrate: 'OutboxMigrateFunction',
 }
 
-describe('the four functions', () => {
-  it('run on Node 24 and arm64, each with a log group that forgets', () => {
+describe('the functions', () => {
+  it('run on Node 24 and arm64, every one of the stack, each with a log group that forgets', () => {
     const template = exampleTemplate()
-    for (const id of Object.values(functions)) {
-      const { Properties } = resource(template, 'AWS::Lambda::Function', id)
+    const groups = resourcesOf(template, 'AWS::Logs::LogGroup')
+    const all = Object.values(resourcesOf(template, 'AWS::Lambda::Function'))
+    expect(all.length).toBeGreaterThanOrEqual(4)
+    for (const { Properties } of all)
       expect(Properties).toMatchObject({ Runtime: 'nodejs24.x', Architectures: ['arm64'], Handler: 'index.handler' })
-      expect(Properties.LoggingConfig).toEqual({ LogGroup: { Ref: expect.stringMatching(/^Outbox\w+Logs/) as string } })
-    }
-    const groups = Object.values(resourcesOf(template, 'AWS::Logs::LogGroup'))
-    expect(groups.map(({ Properties }) => Properties)).toEqual(Array.from({ length: 4 }, () => ({ RetentionInDays: 30 })))
+    const used = all.map(({ Properties }) => (Properties.LoggingConfig as { LogGroup: { Ref: string } }).LogGroup.Ref)
+    expect(used.sort()).toEqual(Object.keys(groups).sort())
+    for (const { Properties } of Object.values(groups)) expect(Properties).toEqual({ RetentionInDays: 30 })
+  })
+
+  it('are traced by X-Ray only if that is asked for', () => {
+    for (const { Properties } of Object.values(resourcesOf(exampleTemplate(), 'AWS::Lambda::Function')))
+      expect(Properties.TracingConfig).toBeUndefined()
   })
 
   it('have the memory and the time they need: the relay longer than its pass, its pass longer than the period', () => {
@@ -109,15 +115,34 @@ describe('the schedules', () => {
   it('never store up ticks: no retry and an age of 60 s, on the schedule and in the functions own queue', () => {
     const template = exampleTemplate()
     const schedules = Object.values(resourcesOf(template, 'AWS::Scheduler::Schedule'))
-    expect(schedules).toHaveLength(3)
+    expect(schedules.length).toBeGreaterThanOrEqual(3)
     for (const { Properties } of schedules) {
       expect(Properties.Target).toMatchObject({ RetryPolicy: { MaximumRetryAttempts: 0, MaximumEventAgeInSeconds: 60 } })
       expect(Properties.FlexibleTimeWindow).toEqual({ Mode: 'OFF' })
     }
     const invocations = Object.values(resourcesOf(template, 'AWS::Lambda::EventInvokeConfig'))
-    expect(invocations).toHaveLength(3)
+    expect(invocations).toHaveLength(Object.keys(resourcesOf(template, 'AWS::Lambda::Function')).length)
     for (const { Properties } of invocations)
       expect(Properties).toMatchObject({ MaximumRetryAttempts: 0, MaximumEventAgeInSeconds: 60, Qualifier: '$LATEST' })
+  })
+
+  it('lose no cleanup or migration that failed: it goes to a queue, sealed and reached by TLS alone', () => {
+    const template = exampleTemplate()
+    const [queue] = Object.entries(resourcesOf(template, 'AWS::SQS::Queue')).filter(([id]) =>
+      id.startsWith('OutboxFailedInvocations'),
+    )
+    expect(queue?.[1].Properties).toEqual({ SqsManagedSseEnabled: true, MessageRetentionPeriod: 1_209_600 })
+    template.hasResourceProperties('AWS::SQS::QueuePolicy', {
+      Queues: [{ Ref: queue?.[0] }],
+      PolicyDocument: {
+        Statement: [Match.objectLike({ Effect: 'Deny', Condition: { Bool: { 'aws:SecureTransport': 'false' } } })],
+      },
+    })
+    const destinationOf = (id: string) =>
+      resource(template, 'AWS::Lambda::EventInvokeConfig', `${id}EventInvokeConfig`).Properties.DestinationConfig
+    for (const id of [functions.cleanup, functions.migrate])
+      expect(destinationOf(id)).toEqual({ OnFailure: { Destination: { 'Fn::GetAtt': [queue?.[0], 'Arn'] } } })
+    for (const id of [functions.relay, functions.monitor]) expect(destinationOf(id)).toBeUndefined()
   })
 
   it('wake the cluster once for relay and monitor in profile drain', () => {
@@ -130,26 +155,70 @@ describe('the schedules', () => {
   })
 })
 
-describe('the migration', () => {
-  it('runs before any other function or schedule changes, and waits longer than the function may take', () => {
-    const template = exampleTemplate()
-    const [migration] = Object.keys(resourcesOf(template, 'Custom::Trigger'))
-    const trigger = resource(template, 'Custom::Trigger', 'OutboxMigration')
-    expect(trigger.Properties).toMatchObject({
-      InvocationType: 'RequestResponse',
-      ExecuteOnHandlerChange: true,
-      Timeout: '345000',
-    })
-    expect(trigger.Properties.HandlerArn).toEqual({
-      Ref: expect.stringMatching(/^OutboxMigrateFunctionCurrentVersion/) as string,
-    })
-    for (const id of [functions.relay, functions.cleanup, functions.monitor])
-      expect(resource(template, 'AWS::Lambda::Function', id).DependsOn).toContain(migration)
-    for (const { DependsOn } of Object.values(resourcesOf(template, 'AWS::Scheduler::Schedule')))
-      expect(DependsOn).toContain(migration)
-    expect(resource(template, 'AWS::Lambda::Function', functions.migrate).DependsOn ?? []).not.toContain(migration)
+describe('every alarm', () => {
+  it.each([
+    ['continuous', 5, { relay: { passSeconds: 320 } }],
+    ['drain', 15, { alarms: {} }],
+  ])('in profile %s looks over no period shorter than the tick of %i minutes', (profile, tickMinutes, changes) => {
+    const alarms = Object.values(resourcesOf(exampleTemplate({ profile, tickMinutes, ...changes }), 'AWS::CloudWatch::Alarm'))
+    expect(alarms).not.toEqual([])
+    for (const { Properties } of alarms) expect(Properties.Period).toBeGreaterThanOrEqual(tickMinutes * 60)
   })
 })
+
+describe('the migration', () => {
+  it('is called by CloudFormation, which waits longer than the function may take', () => {
+    const template = exampleTemplate()
+    const { Properties } = resource(template, 'Custom::OutboxMigration', 'OutboxMigration')
+    expect(Properties).toMatchObject({
+      ServiceToken: { 'Fn::GetAtt': [expect.stringMatching(/^OutboxMigrateFunction/) as string, 'Arn'] },
+      ServiceTimeout: '420',
+    })
+    expect(resource(template, 'AWS::Lambda::Function', functions.migrate).Properties.Timeout).toBe(330)
+  })
+
+  it('runs again when its code or one of its settings changes, and only then', () => {
+    const migration = (changes: Readonly<Record<string, unknown>>) =>
+      resource(exampleTemplate(changes), 'Custom::OutboxMigration', 'OutboxMigration').Properties
+    const { ServiceToken, ServiceTimeout, Release, ...settings } = migration({})
+    expect([ServiceToken, ServiceTimeout].every((one) => one !== undefined)).toBe(true)
+    expect(Release).toMatch(/^[0-9a-f]{64}$/)
+    expect(settings).toEqual(environmentWithoutOptions(functions.migrate))
+    expect(migration({ retentionDays: 1 })).toEqual(migration({}))
+    const cluster = { ...(exampleConfig().cluster as object), schema: 'billing' }
+    expect(migration({ cluster })).toEqual({ ...migration({}), OUTBOX_SCHEMA: 'billing' })
+  })
+
+  it('comes before any change of another function, its rights or its schedule: one that fails leaves the relay as it was', () => {
+    const template = exampleTemplate()
+    const [migration] = Object.keys(resourcesOf(template, 'Custom::OutboxMigration'))
+    for (const name of ['Relay', 'Cleanup', 'Monitor']) {
+      expect(resource(template, 'AWS::Lambda::Function', `Outbox${name}Function`).DependsOn).toContain(migration)
+      expect(resource(template, 'AWS::IAM::Policy', `Outbox${name}RoleDefaultPolicy`).DependsOn).toContain(migration)
+    }
+    for (const id of ['OutboxRelaySchedule', 'OutboxMonitorSchedule', 'OutboxCleanupSchedule'])
+      expect(resource(template, 'AWS::Scheduler::Schedule', id).DependsOn).toContain(migration)
+  })
+
+  it('has its rights when it begins, and waits for nothing that waits for it', () => {
+    const template = exampleTemplate()
+    const { DependsOn } = resource(template, 'Custom::OutboxMigration', 'OutboxMigration')
+    expect(DependsOn).toEqual([expect.stringMatching(/^OutboxMigrateRoleDefaultPolicy/)])
+    const [migration] = Object.keys(resourcesOf(template, 'Custom::OutboxMigration'))
+    for (const { DependsOn: earlier } of [
+      resource(template, 'AWS::Lambda::Function', functions.migrate),
+      resource(template, 'AWS::IAM::Policy', 'OutboxMigrateRoleDefaultPolicy'),
+    ])
+      expect(earlier ?? []).not.toContain(migration)
+  })
+})
+
+/** As set by the configuration, without what every function gets. */
+function environmentWithoutOptions(functionId: string): Readonly<Record<string, string>> {
+  const settings = { ...environmentOf(exampleTemplate(), functionId) }
+  delete settings.NODE_OPTIONS
+  return settings
+}
 
 describe('the alarm on backlog age', () => {
   it('reads what the monitor measures, and takes silence for a fault', () => {

@@ -29,6 +29,8 @@ export interface Project {
   readonly packageFolder: string
   /** Runs a program with the names imported or required; `body` is that of an async function. */
   run(kind: ModuleKind, imports: Readonly<Record<string, readonly string[]>>, body: string): Promise<Ended>
+  /** Runs Node.js with these arguments in the project's folder. */
+  node(...args: readonly string[]): Promise<Ended>
   /** Runs a command of the package by the link that npm makes. */
   command(name: string, ...args: readonly string[]): Promise<Ended>
 }
@@ -77,6 +79,7 @@ export async function createProject(folder: string, tarball: string, installed: 
       await writeFile(file, `${lines.join('\n')}\nasync function main() {\n${body}\n}\nvoid main()\n`)
       return ended(process.execPath, [file], { cwd: folder, env })
     },
+    node: (...args) => ended(process.execPath, args, { cwd: folder, env }),
     command: (name, ...args) => ended(path.join(modules, '.bin', name), args, { cwd: folder, env }),
   }
 }
@@ -90,6 +93,9 @@ function environment(temporary: string): Record<string, string | undefined> {
     AWS_EC2_METADATA_DISABLED: 'true',
     AWS_SDK_JS_NODE_VERSION_SUPPORT_WARNING_DISABLED: 'true',
     CDK_VALIDATION: 'false',
+    // nothing answers there
+    HTTP_PROXY: 'http://127.0.0.1:9',
+    HTTPS_PROXY: 'http://127.0.0.1:9',
   }
 }
 
