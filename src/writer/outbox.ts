@@ -8,7 +8,7 @@ import { createDeliveryCheck, type DeliveryOptions } from './delivery-check.js'
 import { createEventIds } from './event-id.js'
 import { insertEvents } from './insert.js'
 import type { NewEvent } from './new-event.js'
-import { rowOf } from './validate-event.js'
+import { requireEvents, rowOf } from './validate-event.js'
 import { warn, warnByProcess, type OnWarning } from './warning.js'
 
 export interface OutboxOptions extends DeliveryOptions {
@@ -95,6 +95,7 @@ export function createOutbox(options: OutboxOptions): Outbox {
   const requireDeliverable = createDeliveryCheck(options)
 
   const rowsOf = (events: readonly NewEvent[]): NewEventRow[] => {
+    requireEvents(events)
     const rows = events.map((event) => rowOf(event, nextEventId()))
     rows.forEach(requireDeliverable)
     for (const row of rows) warn(row, onWarning)

@@ -5,6 +5,15 @@ import type { NewEvent } from './new-event.js'
 const maxTextBytes = 255
 const maxHeadersBytes = 8_192
 
+/** `InvalidEventError` unless it is a list of objects: who writes JavaScript easily gives one event in place of a list. */
+export function requireEvents(events: unknown): void {
+  if (!Array.isArray(events)) throw new InvalidEventError('events', `events must be a list, not ${nameOf(events)}`)
+  for (const [index, event] of events.entries()) {
+    if (typeof event !== 'object' || event === null)
+      throw new InvalidEventError(`events[${index}]`, `events[${index}] must be an object, not ${nameOf(event)}`)
+  }
+}
+
 /** The row to write, or `InvalidEventError` for what the table's CHECKs would refuse. */
 export function rowOf(event: NewEvent, id: string): NewEventRow {
   return {
@@ -56,7 +65,8 @@ function timestamp(value: unknown): string {
 }
 
 function headersText(headers: unknown): string {
-  if (typeof headers !== 'object' || headers === null || Array.isArray(headers)) {
+  // a Map or the Headers of a request would become {}, and the trace be lost without a word
+  if (typeof headers !== 'object' || headers === null || Symbol.iterator in headers) {
     throw new InvalidEventError('headers', `headers must be an object of strings, not ${nameOf(headers)}`)
   }
   for (const [name, value] of Object.entries(headers as Record<string, unknown>)) {
@@ -130,5 +140,6 @@ function nameOf(value: unknown): string {
   if (value === null) return 'null'
   if (Array.isArray(value)) return 'an array'
   if (value instanceof Date) return Number.isNaN(value.getTime()) ? 'an invalid Date' : 'a Date'
+  if (typeof value === 'object' && Symbol.iterator in value) return `a ${value.constructor.name}`
   return typeof value === 'undefined' ? 'undefined' : `a value of type ${typeof value}`
 }

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { InvalidEventError } from '../../src/core/errors.js'
-import type { NewEvent } from '../../src/writer/new-event.js'
+import { createOutbox, type DataApiDatabase, type NewEvent } from '../../src/writer/index.js'
 import { rowOf } from '../../src/writer/validate-event.js'
 
 const id = '0197f3a2-0000-7000-8000-000000000000'
@@ -56,6 +56,18 @@ describe('A payload', () => {
   })
 })
 
+describe('What is no list of events', () => {
+  test.each<[string, unknown, string]>([
+    ['an event alone', { eventType: 'OrderCreated', payload: {} }, 'events must be a list, not a value of type object'],
+    ['nothing', undefined, 'events must be a list, not undefined'],
+    ['a list with a hole', [{ eventType: 'OrderCreated', payload: {} }, null], 'events[1] must be an object, not null'],
+  ])('is refused, and says so: %s', async (_what, events, message) => {
+    const outbox = createOutbox({ database: {} as DataApiDatabase })
+    const written = outbox.writeEvents({ transactionId: 't' }, events as NewEvent[])
+    await expect(written).rejects.toMatchObject({ code: 'InvalidEvent', message })
+  })
+})
+
 describe('A field', () => {
   test.each<[string, object]>([
     ['eventType', { eventType: '' }],
@@ -74,6 +86,8 @@ describe('A field', () => {
     ['eventVersion', { eventVersion: 1.5 }],
     ['eventVersion', { eventVersion: 2 ** 31 }],
     ['headers', { headers: [] }],
+    ['headers', { headers: new Map([['tenant', 't1']]) }],
+    ['headers', { headers: new Headers({ tenant: 't1' }) }],
     ['headers', { headers: { long: 'x'.repeat(8_192) } }],
     ['headers.tenant', { headers: { tenant: 7 } }],
     ['availableAt', { availableAt: new Date(NaN) }],
