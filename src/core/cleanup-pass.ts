@@ -12,6 +12,8 @@ export interface CleanupPassOptions {
   readonly telemetry: Telemetry
   /** No transaction begins beyond it. */
   readonly deadline: Deadline
+  /** A transaction that has begun may take so long. */
+  readonly hardDeadline: Deadline
 }
 
 export interface CleanupTotals {
@@ -30,7 +32,7 @@ export interface CleanupTotals {
  * await cleanupPass({ store, retentionSeconds: 604_800, failedRetentionSeconds: null, maxRows: 1000, telemetry, deadline })
  */
 export async function cleanupPass(options: CleanupPassOptions): Promise<CleanupTotals> {
-  const { store, retentionSeconds, failedRetentionSeconds, maxRows, telemetry, deadline } = options
+  const { store, retentionSeconds, failedRetentionSeconds, maxRows, telemetry, deadline, hardDeadline } = options
   const untilNone = async (step: () => Promise<number>): Promise<{ rows: number; finished: boolean }> => {
     let rows = 0
     while (deadline.remainingMs() > 0) {
@@ -44,8 +46,8 @@ export async function cleanupPass(options: CleanupPassOptions): Promise<CleanupT
   const expired =
     failedRetentionSeconds === null
       ? { rows: 0, finished: true }
-      : await untilNone(() => store.expireFailed(failedRetentionSeconds, maxRows, { deadline }))
-  const deleted = await untilNone(() => store.cleanup(retentionSeconds, maxRows, { deadline }))
+      : await untilNone(() => store.expireFailed(failedRetentionSeconds, maxRows, { deadline: hardDeadline }))
+  const deleted = await untilNone(() => store.cleanup(retentionSeconds, maxRows, { deadline: hardDeadline }))
   const behind = !expired.finished || !deleted.finished
   telemetry.metric('FailedEventsExpired', expired.rows)
   telemetry.metric('EventsDeleted', deleted.rows)

@@ -25,6 +25,7 @@ async function clean(changes: Partial<CleanupPassOptions> = {}) {
     maxRows: 10,
     telemetry,
     deadline: deadlineAfter(systemClock, 30_000),
+    hardDeadline: deadlineAfter(systemClock, 30_000),
     ...changes,
   })
   return { totals, telemetry }

@@ -5,7 +5,7 @@ const treatments = ['missing', 'ignore', 'breaching', 'notBreaching'] as const
 
 /** As in the user guide: the newest at the right, 0 within the threshold, X breaching, - missing. */
 const range = (drawn: string): readonly Datapoint[] =>
-  [...drawn.replaceAll(' ', '')].map((point) => (point === '-' ? null : point === 'X' ? 2 : 0))
+  drawn.split(' ').map((point) => (point === '-' ? null : point === 'X' ? 2 : 0))
 
 const alarm = (DatapointsToAlarm: number, TreatMissingData: Evaluation['TreatMissingData']): Evaluation => ({
   Threshold: 1,
@@ -40,7 +40,7 @@ describe('the state of an alarm by the tables of the CloudWatch user guide', () 
   })
 
   it('retains ALARM as it retains any state when all is missing and missing is ignored', () => {
-    expect(evaluate(alarm(3, 'ignore'), range('-----'), 'ALARM')).toBe('ALARM')
+    expect(evaluate(alarm(3, 'ignore'), range('- - - - -'), 'ALARM')).toBe('ALARM')
   })
 })
 
