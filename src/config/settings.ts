@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { userRoles, type UserRole } from '../core/database-user.js'
 import type { Destinations } from '../core/destination.js'
 import type { Route } from '../core/route.js'
 import { destinationName, destinationsSchema, routesSchema } from './destinations.js'
@@ -24,6 +25,8 @@ const json = <Value>(schema: z.ZodType<Value>) =>
     })
     .pipe(schema) as z.ZodType<Value, string>
 
+const secretArn = z.string().regex(/^arn:[^:]*:secretsmanager:.+$/, 'must be the complete ARN of a Secrets Manager secret')
+
 const setting = <Value>(definition: Setting<Value>): Setting<Value> => definition
 
 /** Where the outbox is. Every handler has these. */
@@ -42,7 +45,7 @@ export const databaseSettings = {
   }),
   secretArn: setting({
     env: 'OUTBOX_SECRET_ARN',
-    parse: z.string().regex(/^arn:[^:]*:secretsmanager:.+$/, 'must be the complete ARN of a Secrets Manager secret'),
+    parse: secretArn,
     default: undefined,
     unit: '',
     doc: "the ARN of the secret with the database user's name and password",
@@ -232,8 +235,8 @@ export const canarySettings = {
   ...databaseSettings,
   destinations: setting<readonly string[]>({
     env: 'OUTBOX_CANARY_DESTINATIONS',
-    parse: json(z.array(destinationName).min(1, 'must name at least one destination')),
-    default: undefined,
+    parse: json(z.array(destinationName)),
+    default: [],
     unit: 'JSON',
     doc: "list of the destinations that get a canary event: EventBridge buses of the relay's account",
   }),
@@ -248,5 +251,12 @@ export const migrateSettings = {
     default: 300,
     unit: 's',
     doc: 'how long the migration waits for a cluster that is resuming or just created',
+  }),
+  userSecrets: setting<Readonly<Partial<Record<UserRole, string>>>>({
+    env: 'OUTBOX_USER_SECRETS',
+    parse: json(z.strictObject(Object.fromEntries(userRoles.map((role) => [role, secretArn.optional()])))),
+    default: {},
+    unit: 'JSON',
+    doc: "function -> ARN of its database user's secret; the migration makes these users, by default none",
   }),
 } as const

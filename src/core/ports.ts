@@ -182,6 +182,7 @@ export type LogMessage =
   | 'backlog-measured'
   | 'migration-completed'
   | 'migration-failed'
+  | 'user-secret-rotated'
   | 'canary-written'
   | 'canary-received'
   | 'canary-ignored'

@@ -13,7 +13,15 @@ import { startPostgres } from './postgres/launcher.js'
 import { startScheduler } from './scheduler/scheduler.js'
 import { createRemoteSecrets } from './secrets/remote.js'
 import { createSecretsManager } from './secrets/secrets-manager.js'
-import { createSecrets, DATABASE, INSTALLATION, loginSecretArn, openDatabase, RESOURCE_ARN } from './stack/database.js'
+import {
+  createSecrets,
+  DATABASE,
+  INSTALLATION,
+  loginSecretArn,
+  openDatabase,
+  PASSWORDS_OF,
+  RESOURCE_ARN,
+} from './stack/database.js'
 import { createFunctions, type LocalFunctions } from './stack/functions.js'
 import { startServices, type Services } from './stack/services.js'
 
@@ -101,7 +109,7 @@ export async function startLocalStack(options: LocalStackOptions = {}): Promise<
   try {
     // what the endpoint needs before it can exist, because its own port is part of it
     const late: { stack?: LocalStack; plan?: ResourcePlan; functions?: LocalFunctions } = {}
-    const postgres = await startPostgres({ dataDirectory: options.dataDirectory })
+    const postgres = await startPostgres({ dataDirectory: options.dataDirectory, passwordsOf: PASSWORDS_OF })
     started.push(() => postgres.stop())
     const database = await openDatabase(postgres)
     started.push(() => database.close())
@@ -152,7 +160,6 @@ export async function startLocalStack(options: LocalStackOptions = {}): Promise<
     const migrated = await functions.byHandler.migrate.invoke()
     if (migrated.error !== null)
       throw new OutboxError('MigrationFailed', `the outbox was not installed: ${migrated.error.message}`)
-    await database.createLogins()
 
     const { relay = 60, monitor = 60, cleanup = 3600 } = options.periods ?? {}
     const stopScheduler = startScheduler([

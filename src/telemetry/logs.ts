@@ -87,6 +87,12 @@ export const logCatalogue: Readonly<Record<LogMessage, LogDefinition>> = {
     text: 'Migration failed',
     meaning: 'the deployment stops with this reason; the schema is as the last completed step left it',
   },
+  'user-secret-rotated': {
+    level: 'INFO',
+    text: 'A step of a rotation is done',
+    meaning:
+      "`step` of the rotation of the secret of `role`'s database user; after `finishSecret` that function logs in as `user`",
+  },
   'canary-written': { level: 'INFO', text: 'Canary written', meaning: 'a canary event for each watched bus is in the outbox' },
   'canary-received': {
     level: 'INFO',

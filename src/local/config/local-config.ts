@@ -76,7 +76,7 @@ function parseLocalConfig(json: unknown, file: string): LocalConfig {
 
 /** All settings of all functions but the database's, which the stack itself decides, and `destinations`. */
 function allowedNames(): readonly string[] {
-  const decided = [...Object.keys(databaseSettings), 'destinations']
+  const decided = [...Object.keys(databaseSettings), 'destinations', 'userSecrets']
   const names = Object.values(FUNCTIONS).flatMap((settings) => Object.keys(settings).filter((name) => !decided.includes(name)))
   return [...new Set(names)].map((name) => FILE_NAMES[name] ?? name)
 }

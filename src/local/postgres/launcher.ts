@@ -1,5 +1,5 @@
 import { execFile, spawn, type ChildProcess } from 'node:child_process'
-import { chown, mkdir, mkdtemp, open, readFile, readdir, realpath, rm, stat } from 'node:fs/promises'
+import { chown, mkdir, mkdtemp, open, readFile, readdir, realpath, rm, stat, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
@@ -16,6 +16,8 @@ export interface PostgresOptions {
   readonly dataDirectory?: string | undefined
   /** TCP port on 127.0.0.1. Default 0: a free one. */
   readonly port?: number | undefined
+  /** Users, or `+role` for all members of a role, who must give their password. Default: nobody. */
+  readonly passwordsOf?: readonly string[] | undefined
 }
 
 /** A running PostgreSQL server on 127.0.0.1, superuser `postgres`, no password. */
@@ -47,7 +49,7 @@ interface Identity {
 
 /**
  * Starts a PostgreSQL server from the npm package, for tests, demos and laptops: UTF-8, C locale, UTC. Anyone on this
- * machine may log in without a password: whoever reaches its port also reaches the local Data API, which asks for none.
+ * machine may log in without a password, but for those in `passwordsOf`: whoever reaches its port also reaches the local Data API, which asks for none.
  * It ends with this process, however that ends.
  *
  * @throws OutboxError `PostgresMissing` or `PostgresFailed`; the message says what to do.
@@ -72,7 +74,10 @@ export async function startPostgres(options: PostgresOptions = {}): Promise<Loca
       identity === undefined ? 'this-user' : 'other-user',
     )
     await prepareDataDirectory(binaries, dataDirectory, temporary, identity)
-    const settings = options.dataDirectory === undefined ? UNSAFE_BUT_FAST : []
+    // beside the data, whose own file may be from another release
+    const hbaFile = join(temporary, 'pg_hba.conf')
+    await writeFile(hbaFile, loginRules(options.passwordsOf ?? []))
+    const settings = [`hba_file=${hbaFile}`, ...(options.dataDirectory === undefined ? UNSAFE_BUT_FAST : [])]
     const log = join(temporary, 'postgres.log')
     const launch = (port: number) => launchServer({ binaries, dataDirectory, identity, settings, log, temporary }, port)
     const fixed = options.port !== undefined && options.port !== 0 ? options.port : undefined
@@ -99,6 +104,12 @@ export async function startPostgres(options: PostgresOptions = {}): Promise<Loca
     await discard()
     throw error
   }
+}
+
+/** The first rule that fits decides. A role that is not there yet has no members. */
+function loginRules(passwordsOf: readonly string[]): string {
+  const asked = passwordsOf.map((who) => `host all ${who} 127.0.0.1/32 scram-sha-256\n`)
+  return `${asked.join('')}host all all 127.0.0.1/32 trust\n`
 }
 
 /** Only for files that nobody wants back after a crash of the machine. A crash of the server alone loses no commit. */

@@ -1,5 +1,7 @@
-import { randomInt } from 'node:crypto'
 import type { Pool } from 'pg'
+import { userName, userRoles, type UserRole } from '../../core/database-user.js'
+import { newPassword } from '../../secrets/scram.js'
+import type { UserSecrets } from '../../secrets/user-secrets.js'
 import { ACCOUNT, REGION } from '../front/protocol.js'
 import type { LocalPostgres } from '../postgres/launcher.js'
 import type { LocalState } from '../control/control.js'
@@ -9,26 +11,26 @@ export const DATABASE = 'outbox'
 export const RESOURCE_ARN = `arn:aws:rds:${REGION}:${ACCOUNT}:cluster:local`
 export const INSTALLATION = 'local'
 
-/** Functions with a database user of their own, whom the migration makes; they have no more rights than in an account. */
-const USERS = ['relay', 'cleanup', 'monitor', 'canary'] as const
-export type LoginName = 'owner' | (typeof USERS)[number]
+export type LoginName = 'owner' | UserRole
 
 /** The secret of a function's user, or of the database's owner. */
 export const loginSecretArn = (login: LoginName): string => secretArn(`outbox/${login}`)
 
+/** Whom the migration makes: the functions have no more rights than in an account. */
+export const USER_SECRETS: UserSecrets = Object.fromEntries(userRoles.map((role) => [role, loginSecretArn(role)]))
+
 /** Makes the secrets as the stack in an account does. The owner is asked for no password. */
 export function createSecrets(secrets: SecretsManager): void {
   secrets.create('outbox/owner', JSON.stringify({ username: 'postgres', password: 'none' }))
-  for (const user of USERS)
-    secrets.create(`outbox/${user}`, JSON.stringify({ username: `${INSTALLATION}_${user}`, password: password() }))
+  for (const role of userRoles)
+    secrets.create(`outbox/${role}`, JSON.stringify({ username: userName(INSTALLATION, role), password: newPassword() }))
 }
 
-const password = (): string => Array.from({ length: 40 }, () => randomInt(36).toString(36)).join('')
+/** The functions' users, also those of an installation elsewhere. A service's own user, a member of outbox_writer, needs none. */
+export const PASSWORDS_OF = ['+outbox_relay', '+outbox_cleanup', '+outbox_monitor', '"/_canary(_2)?$"']
 
 /** The stack's own connection to its database, beside the Data API, whose calls it must not add to. */
 export interface OutboxDatabase {
-  /** Lets the functions' users log in, once the migration has made their roles. */
-  createLogins(): Promise<void>
   backlog(): Promise<LocalState['backlog']>
   close(): Promise<void>
 }
@@ -48,14 +50,6 @@ export async function openDatabase(postgres: LocalPostgres): Promise<OutboxDatab
   // a connection that the server ends is replaced by the next call
   pool.on('error', () => undefined)
   return {
-    async createLogins() {
-      for (const user of USERS) {
-        const name = `${INSTALLATION}_${user}`
-        const { rowCount } = await pool.query('SELECT FROM pg_roles WHERE rolname = $1', [name])
-        if (rowCount === 0) await pool.query(`CREATE ROLE ${name} LOGIN`)
-        await pool.query(`GRANT outbox_${user === 'canary' ? 'writer' : user} TO ${name}`)
-      }
-    },
     async backlog() {
       type Row = { readonly due: string; readonly failed: string; readonly oldest_due_ms: string | null }
       const { rows } = await pool.query<Row>('SELECT due, failed, oldest_due_ms FROM outbox_backlog()')

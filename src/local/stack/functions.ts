@@ -6,7 +6,7 @@ import type { HandlerName } from '../control/control.js'
 import { lambdaEnvironment } from '../lambda/environment.js'
 import { LocalFunction } from '../lambda/local-function.js'
 import { builtFile, handlerBundle } from '../lambda/package-root.js'
-import { DATABASE, INSTALLATION, loginSecretArn, type LoginName } from './database.js'
+import { DATABASE, INSTALLATION, loginSecretArn, USER_SECRETS, type LoginName } from './database.js'
 
 /** Seconds after which an invocation is killed, as the stack in an account sets them. */
 const TIMEOUT_SECONDS: Readonly<Record<HandlerName, number>> = { relay: 90, cleanup: 300, monitor: 55, migrate: 330, canary: 55 }
@@ -63,7 +63,11 @@ export function createFunctions({
     cleanup: create('cleanup', 'cleanup', toEnvironment(cleanupSettings, { ...config.cleanup, ...place('cleanup') })),
     monitor: create('monitor', 'monitor', toEnvironment(monitorSettings, { ...config.monitor, ...place('monitor') })),
     canary: create('canary', 'canary', toEnvironment(canarySettings, { ...place('canary'), destinations: buses })),
-    migrate: create('migrate', 'migrate', toEnvironment(migrateSettings, { ...config.migrate, ...place('owner') })),
+    migrate: create(
+      'migrate',
+      'migrate',
+      toEnvironment(migrateSettings, { ...config.migrate, ...place('owner'), userSecrets: USER_SECRETS }),
+    ),
   }
   const scheduled = Array.from({ length: relays }, (_, index) =>
     create(`relay-${index + 1}`, 'relay', toEnvironment(relaySettings, relay)),
