@@ -52,7 +52,16 @@ function emitDeclarations() {
   const { options } = ts.parseJsonConfigFileContent({ ...config, include: [], files: [] }, ts.sys, path.join(root, 'lib'))
   const program = ts.createProgram({
     rootNames: Object.values(entryPoints).map((source) => path.join(root, source)),
-    options: { ...options, noEmit: false, declaration: true, emitDeclarationOnly: true, rootDir: root, outDir: root },
+    options: {
+      ...options,
+      noEmit: false,
+      incremental: false,
+      tsBuildInfoFile: undefined,
+      declaration: true,
+      emitDeclarationOnly: true,
+      rootDir: root,
+      outDir: root,
+    },
   })
   const texts = new Map()
   const follow = (source) => {
