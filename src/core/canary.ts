@@ -42,7 +42,7 @@ export type CanaryReport =
 export async function canary(options: CanaryOptions): Promise<CanaryReport> {
   const { event, installation, destinations, write, clock, telemetry } = options
   if (property(event, 'detail-type') !== CANARY_EVENT_TYPE) {
-    await write(destinations.map((destination) => canaryEvent(installation, destination)))
+    if (destinations.length > 0) await write(destinations.map((destination) => canaryEvent(installation, destination)))
     telemetry.log('canary-written', { destinations: destinations.join(', ') })
     return { kind: 'written', destinations }
   }
@@ -63,13 +63,20 @@ function canaryEvent(installation: string, destination: string): CanaryEvent {
   return { eventType: CANARY_EVENT_TYPE, destination, payload: JSON.stringify({ installation, destination }) }
 }
 
-/** The pattern of the rule that brings the canaries of one destination back, in the JSON of EventBridge. */
+/** A pattern in the JSON of EventBridge. */
+export interface CanaryPattern {
+  readonly source: readonly string[]
+  readonly 'detail-type': readonly string[]
+  readonly detail: Readonly<Record<string, unknown>>
+}
+
+/** The pattern of the rule that brings the canaries of one destination back. */
 export function canaryPattern(canaries: {
   readonly source: string
   readonly installation: string
   readonly destination: string
   readonly format: MessageFormat | undefined
-}): { readonly source: string[]; readonly 'detail-type': string[]; readonly detail: Readonly<Record<string, unknown>> } {
+}): CanaryPattern {
   const { source, installation, destination, format } = canaries
   const payload = { installation: [installation], destination: [destination] }
   return { source: [source], 'detail-type': [CANARY_EVENT_TYPE], detail: format === 'raw' ? payload : { data: payload } }

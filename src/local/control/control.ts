@@ -4,7 +4,7 @@ import { faultsSchema } from '../faults/rules.js'
 import type { InvocationResult } from '../lambda/execution-environment.js'
 import type { ServiceRequest, ServiceResponse } from '../service.js'
 
-const HANDLERS = ['relay', 'cleanup', 'monitor', 'migrate'] as const
+const HANDLERS = ['relay', 'cleanup', 'monitor', 'migrate', 'canary'] as const
 export type HandlerName = (typeof HANDLERS)[number]
 
 /** What `GET /_local/state` answers. */

@@ -1,6 +1,6 @@
 import { isObject, nameOf, text } from '../front/protocol.js'
 import type { Bus, Rule, Target } from './buses.js'
-import { newBus, ruleArn } from './buses.js'
+import { isFunctionArn, newBus, ruleArn } from './buses.js'
 import { PatternError } from './pattern-error.js'
 import { compilePattern } from './pattern.js'
 import { ServiceError, notFound, validation } from './service-error.js'
@@ -133,7 +133,8 @@ function targetOf(target: unknown): Target {
   const id = text(Id)
   if (!NAME.test(id)) throw validation(`Value "${id}" at 'targets.id' must match ${NAME.source}`)
   const arn = text(Arn)
-  if (!/^arn:aws:sqs:/.test(arn)) throw validation(`Target ${id}: the local stack delivers to SQS queues only, not to "${arn}"`)
+  if (!/^arn:aws:sqs:/.test(arn) && !isFunctionArn(arn))
+    throw validation(`Target ${id}: the local stack delivers to SQS queues and to functions of its own only, not to "${arn}"`)
   const [other] = Object.keys(rest)
   if (other !== undefined) throw validation(`Target ${id}: ${other} is not supported by the local stack`)
   const group = isObject(SqsParameters) ? text(SqsParameters['MessageGroupId']) : ''
