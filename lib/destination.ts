@@ -79,7 +79,7 @@ export class OutboxDestination {
     /** Whether it keeps the order of each group of messages. */
     readonly fifo = false,
     /** The bus, if it is one. */
-    readonly bus: IEventBus | undefined = undefined,
+    readonly bus?: IEventBus,
   ) {}
 }
 
