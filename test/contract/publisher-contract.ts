@@ -1,11 +1,16 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it as vitestIt } from 'vitest'
 import { pack } from '../../src/core/batching.js'
 import { publishBisecting, type MessageAnswer } from '../../src/core/bisect.js'
 import type { MessageFormat } from '../../src/core/destination.js'
 import type { OutboundEvent } from '../../src/core/event.js'
 import type { Message, Publisher } from '../../src/core/ports.js'
 import type { FaultSetting } from '../../src/local/faults/rules.js'
-import { startTestServices, type TestServices } from '../support/local-services.js'
+import {
+  findProvider,
+  startDestinationServices,
+  type DestinationServices,
+  type ProviderName,
+} from '../support/destination-services.js'
 import { outboundEvent } from '../support/outbound-event.js'
 
 /** One message as a consumer finds it. */
@@ -25,14 +30,32 @@ export interface PublisherSubject {
   arrived(): Promise<readonly Arrival[]>
 }
 
+/** Who serves in this run. */
+export const provider = await findProvider()
+
+/** Promises that others' emulators are known not to keep, by test, with what they do instead. */
+export type KnownDifferences = Partial<Record<ProviderName, Readonly<Record<string, string>>>>
+
 /** What every publisher promises, whatever the destination: run against the real thing, or what stands in for it locally. */
-export function publisherContract(name: string, open: (services: TestServices, id: string) => Promise<PublisherSubject>): void {
-  describe(`the publisher for ${name}`, () => {
-    let services: TestServices
+export function publisherContract(
+  name: string,
+  open: (services: DestinationServices, id: string) => Promise<PublisherSubject>,
+  differences: KnownDifferences = {},
+): void {
+  const known = differences[provider.name] ?? {}
+  /** A promise; where it is known not to be kept, the test is named so, and is red as soon as it is kept after all. */
+  const it = (promise: string, test: () => Promise<void>): void => {
+    const difference = known[promise]
+    if (difference === undefined) vitestIt(promise, test)
+    else vitestIt.fails(`${promise}: not on ${provider.name}, ${difference}`, test)
+  }
+
+  describe(`the publisher for ${name}, served by ${provider.name}`, () => {
+    let services: DestinationServices
     let opened = 0
 
     beforeAll(async () => {
-      services = await startTestServices()
+      services = await startDestinationServices(provider)
     })
     afterAll(async () => services.stop())
 
@@ -141,7 +164,7 @@ export function publisherContract(name: string, open: (services: TestServices, i
       expect(sorted(await subject.arrived())).toEqual(ids(named(10)).filter((id) => id !== 'event-6'))
     })
 
-    it.each([
+    vitestIt.each([
       [{ kind: 'throttle' }, false],
       [{ kind: 'error', name: 'InternalFailure', status: 500 }, false],
       [{ kind: 'reset' }, false],

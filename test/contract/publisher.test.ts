@@ -76,24 +76,32 @@ publisherContract('SNS', async (services, topicName) => {
   }
 })
 
-publisherContract('EventBridge', async (services, id) => {
-  const queueUrl = await services.bus(id)
-  return {
-    service: 'events',
-    requestFault: { name: 'ValidationException', status: 400 },
-    publisher: (format) => {
-      const client = createEventBridgeClient(...clientOptions(services))
-      const destination = { type: 'eventbridge', eventBusName: id, format } as const
-      return createEventBridgePublisher({ client, destination, source: 'orders' })
+publisherContract(
+  'EventBridge',
+  async (services, id) => {
+    const queueUrl = await services.bus(id)
+    return {
+      service: 'events',
+      requestFault: { name: 'ValidationException', status: 400 },
+      publisher: (format) => {
+        const client = createEventBridgeClient(...clientOptions(services))
+        const destination = { type: 'eventbridge', eventBusName: id, format } as const
+        return createEventBridgePublisher({ client, destination, source: 'orders' })
+      },
+      arrived: async () =>
+        (await takeAll(services, queueUrl)).map(({ Body }): Arrival => {
+          const text = Body!.slice(Body!.indexOf('"detail":') + '"detail":'.length, -1)
+          const { resources, detail } = JSON.parse(Body!) as { resources: string[]; detail: { id: string } }
+          return { eventId: resources[0] ?? detail.id, text }
+        }),
+    }
+  },
+  {
+    MiniStack: {
+      'carries a payload verbatim, in both formats, and what destinations forbid as escapes': 'which encodes the detail anew',
     },
-    arrived: async () =>
-      (await takeAll(services, queueUrl)).map(({ Body }): Arrival => {
-        const text = Body!.slice(Body!.indexOf('"detail":') + '"detail":'.length, -1)
-        const { resources, detail } = JSON.parse(Body!) as { resources: string[]; detail: { id: string } }
-        return { eventId: resources[0] ?? detail.id, text }
-      }),
-  }
-})
+  },
+)
 
 /** A FIFO queue, or a FIFO topic with one subscribed. */
 const fifoSubjects = {
@@ -108,7 +116,7 @@ const fifoSubjects = {
   },
 }
 
-describe.each(['SQS', 'SNS'] as const)('the publisher for %s FIFO', (name) => {
+describe.each(['SQS', 'SNS'] as const)(`the publisher for %s FIFO, served by ${provider.name}`, (name) => {
   let services: DestinationServices
   let queueUrl: string
   let publisher: Publisher

@@ -23,6 +23,9 @@ export interface LocalProcess {
 
 const outbox = fileURLToPath(new URL('../../dist/esm/bin/outbox.js', import.meta.url))
 
+/** A run with the handlers of a deployment (docs/local.md) means every stack that it starts. */
+const handlers = process.env['OUTBOX_HANDLERS']
+
 const started: { readonly child: ChildProcess; readonly temporary: string }[] = []
 
 /** Kills what a test that failed did not end, and removes the temporary directories. Call it in `afterAll`. */
@@ -39,7 +42,12 @@ export async function startLocalProcess(...args: readonly string[]): Promise<Loc
   // as root, PostgreSQL runs as another user, who must be able to enter it
   await chmod(temporary, 0o755)
   const child = spawn(process.execPath, [outbox, 'local', '--port', '0', '--json', ...args], {
-    env: { PATH: process.env['PATH'], TMPDIR: temporary, HOME: process.env['HOME'] },
+    env: {
+      PATH: process.env['PATH'],
+      TMPDIR: temporary,
+      HOME: process.env['HOME'],
+      ...(handlers === undefined ? {} : { OUTBOX_HANDLERS: handlers }),
+    },
     stdio: ['ignore', 'pipe', 'pipe'],
   })
   started.push({ child, temporary })

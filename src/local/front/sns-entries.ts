@@ -33,9 +33,15 @@ export const snsBatchEntries: EntryCodec = {
     return snsBatchOf(request).map(({ message }) => ({ resource, text: message }))
   },
   without(request, taken) {
-    const gone = new Set(snsBatchOf(request).flatMap(({ member }, index) => (taken.has(index) ? [member] : [])))
-    const form = [...formOf(request)].filter(([key]) => !gone.has(MEMBER.exec(key)?.[1] ?? ''))
-    if (!form.some(([key]) => MEMBER.test(key))) return undefined
+    const kept = snsBatchOf(request).flatMap(({ member }, index) => (taken.has(index) ? [] : [member]))
+    if (kept.length === 0) return undefined
+    // numbered anew: a list with a gap ends there for who reads it one by one
+    const form = [...formOf(request)].flatMap(([key, value]): [string, string][] => {
+      const member = MEMBER.exec(key)?.[1]
+      if (member === undefined) return [[key, value]]
+      if (!kept.includes(member)) return []
+      return [[key.replace(MEMBER, `PublishBatchRequestEntries.member.${kept.indexOf(member) + 1}.`), value]]
+    })
     return { ...request, body: Buffer.from(new URLSearchParams(form).toString()) }
   },
   answer(request, rest, decisions) {

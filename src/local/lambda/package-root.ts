@@ -1,5 +1,5 @@
 import { existsSync, readFileSync } from 'node:fs'
-import { dirname, join } from 'node:path'
+import { dirname, join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { OutboxError } from '../../core/errors.js'
 
@@ -18,5 +18,18 @@ function packageRoot(): string {
 export function builtFile(...path: readonly string[]): string {
   const file = join(packageRoot(), 'dist', ...path)
   if (!existsSync(file)) throw new OutboxError('NotBuilt', `${['dist', ...path].join('/')} is missing: npm run build`)
+  return file
+}
+
+/**
+ * The bundle of a handler: that of `npm run build`, or of the directory that `OUTBOX_HANDLERS` names, which has one directory for
+ * each handler, as they were put into a deployment.
+ */
+export function handlerBundle(handler: string): string {
+  const directory = process.env['OUTBOX_HANDLERS']
+  if (directory === undefined) return builtFile('lambdas', handler, 'index.mjs')
+  const file = resolve(directory, handler, 'index.mjs')
+  if (!existsSync(file))
+    throw new OutboxError('NotBuilt', `OUTBOX_HANDLERS is "${directory}", where there is no ${handler}/index.mjs`)
   return file
 }
