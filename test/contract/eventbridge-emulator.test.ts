@@ -131,9 +131,22 @@ describe('buses, rules and targets', () => {
       name: 'InvalidEventPatternException',
       message: 'Event pattern is not valid. Reason: source: unrecognized match type prefx',
     })
-    const lambda = [{ Id: 'l', Arn: 'arn:aws:lambda:us-east-1:000000000000:function:f' }]
-    await expect(client.send(new PutTargetsCommand({ EventBusName: 'orders', Rule: 'all', Targets: lambda }))).rejects.toThrow(
-      'delivers to SQS queues only',
+    const stream = [{ Id: 's', Arn: 'arn:aws:kinesis:us-east-1:000000000000:stream/s' }]
+    await expect(client.send(new PutTargetsCommand({ EventBusName: 'orders', Rule: 'all', Targets: stream }))).rejects.toThrow(
+      'delivers to SQS queues and to functions of its own only, not to "arn:aws:kinesis',
     )
+  })
+
+  it('brings a function the envelope of an event that its rule matches', async () => {
+    const client = services.eventsClient
+    await client.send(new CreateEventBusCommand({ Name: 'watched' }))
+    const rule = { EventBusName: 'watched', Name: 'canary', EventPattern: '{"detail-type":["Canary"]}' }
+    await client.send(new PutRuleCommand(rule))
+    const Targets = [{ Id: 'f', Arn: 'arn:aws:lambda:us-east-1:000000000000:function:canary' }]
+    await client.send(new PutTargetsCommand({ EventBusName: 'watched', Rule: 'canary', Targets }))
+    await put({ ...good, EventBusName: 'watched', DetailType: 'Canary' }, { ...good, EventBusName: 'watched' })
+    expect(services.invoked).toMatchObject([
+      { name: 'canary', event: { 'detail-type': 'Canary', source: 'shop', detail: { n: 1 } } },
+    ])
   })
 })

@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs'
 import { beforeEach, describe, expect, it } from 'vitest'
 import { canary, canaryPattern, type CanaryEvent } from '../../src/core/canary.js'
 import { compilePattern } from '../../src/local/eventbridge/pattern.js'
@@ -88,6 +89,15 @@ describe('the canary', () => {
     expect(telemetry.metrics).toEqual([])
     expect(telemetry.logged('canary-ignored')).toHaveLength(1)
     expect(written).toEqual([])
+  })
+})
+
+describe('the pattern by which docs/messages.md leaves canaries out', () => {
+  it('does, and nothing else of its source', () => {
+    const [, pattern = ''] = /^(\{ "source".*anything-but.*\})$/m.exec(readFileSync('docs/messages.md', 'utf8')) ?? []
+    const matches = compilePattern(pattern)
+    expect(matches(returned('cloudevents', { source: 'orders' }))).toBe(false)
+    expect(matches(returned('cloudevents', { source: 'orders', 'detail-type': 'OrderCreated' }))).toBe(true)
   })
 })
 
