@@ -20,6 +20,8 @@ export async function describeBus(
       `the bus is of account ${account}, and EventBridge describes to account ${ownAccount} its own buses alone`,
     )
   }
-  const { Arn } = await client.send(new DescribeEventBusCommand({ Name: bus }), { abortSignal })
+  // of its own account by its name: not all that speak EventBridge's API know a bus by its ARN here
+  const name = account === undefined || account !== ownAccount ? bus : bus.replace(/^.*:event-bus\//, '')
+  const { Arn } = await client.send(new DescribeEventBusCommand({ Name: name }), { abortSignal })
   return { arn: Arn, maxBytes: undefined }
 }
