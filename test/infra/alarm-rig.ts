@@ -1,6 +1,6 @@
 import type { Template } from 'aws-cdk-lib/assertions'
 import { Client } from 'pg'
-import { expect } from 'vitest'
+import { expect, vi } from 'vitest'
 import type { AlarmName } from '../../lib/monitoring/alarm-catalogue.js'
 import type { InvocationResult, LocalStack } from '../../src/local/stack.js'
 import { lambdaEnvironment } from '../../src/local/lambda/environment.js'
@@ -33,6 +33,8 @@ export function definition(name: AlarmName): AlarmDefinition {
   const id = `Outbox${name.charAt(0).toUpperCase()}${name.slice(1)}Alarm`
   return resource(rigTemplate(), 'AWS::CloudWatch::Alarm', id).Properties as unknown as AlarmDefinition
 }
+
+const DAY = 86_400
 
 /** How many periods CloudWatch looks back beyond those it needs, which it does not say: an alarm must be right with each. */
 const beyond = [0, 2, 5]
@@ -108,7 +110,19 @@ export class AlarmRig {
 
   static async start(): Promise<AlarmRig> {
     const late: { rig?: AlarmRig } = {}
-    const stack = await startLocalStack({ port: 0, relays: 0, log: (line) => late.rig?.hear(line) })
+    const first = new Set<string>()
+    const stack = await startLocalStack({
+      port: 0,
+      relays: 0,
+      // the rig invokes, and nobody beside it
+      periods: { monitor: DAY, cleanup: DAY },
+      log: (line) => {
+        for (const message of ['Backlog measured', 'Cleanup completed']) if (line.includes(message)) first.add(message)
+        late.rig?.hear(line)
+      },
+    })
+    // the stack's own schedules begin at once
+    await vi.waitFor(() => expect(first.size).toBe(2), { timeout: 60_000 })
     const database = new Client({ connectionString: stack.description.databaseUrl })
     await database.connect()
     return (late.rig = new AlarmRig(stack, database))
@@ -179,6 +193,25 @@ export class AlarmRig {
     expect(own?.Properties).toMatchObject({ MaximumEventAgeInSeconds: 60, MaximumRetryAttempts: 0 })
     this.#lambda(handler, 'Throttles', 1)
     this.#lambda(handler, 'AsyncEventsDropped', 1)
+  }
+
+  /**
+   * A relay waits for a slow queue, and another one takes over its shard, as after a freeze of 30 s.
+   * The queue must be slow already.
+   */
+  async takeOver(): Promise<readonly InvocationResult[]> {
+    await this.clients.insert('Made', '{}', 'queue')
+    const slow = this.invoke('relay')
+    await vi.waitFor(
+      async () => {
+        const { rowCount } = await this.database.query(`SELECT FROM outbox_shard WHERE lease_until > now()`)
+        expect(rowCount).toBeGreaterThan(0)
+      },
+      { timeout: 60_000, interval: 20 },
+    )
+    await this.database.query(`UPDATE outbox_shard SET lease_until = now() - interval '1 s' WHERE lease_until > now()`)
+    const second = await this.invoke('relay')
+    return [await slow, second]
   }
 
   /** Moves the clock, and everything in the database with it. */

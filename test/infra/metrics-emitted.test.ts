@@ -9,15 +9,23 @@ describe('what the real handlers emit', () => {
   let rig: AlarmRig
   const emitted: (EmittedValue & { readonly handler: string })[] = []
   const invoke = async (handler: 'relay' | 'monitor' | 'cleanup' | 'canary', event?: unknown) => {
-    const { logs } = await rig.invoke(handler, event)
+    keep(handler, (await rig.invoke(handler, event)).logs)
+  }
+  const keep = (handler: string, logs: readonly string[]) => {
     emitted.push(...emittedValues(logs).map((value) => ({ ...value, handler })))
   }
 
   beforeAll(async () => {
     rig = await AlarmRig.start()
     await rig.begin()
-    await invoke('monitor')
-    await invoke('cleanup')
+    const unavailable = {
+      service: 'rds-data',
+      fault: { kind: 'error', name: 'DatabaseUnavailableException', status: 504 },
+    } as const
+    for (const handler of ['monitor', 'cleanup', 'canary', 'relay'] as const) {
+      rig.stack.faults.set({ seed: 1, rules: [{ ...unavailable, times: 1 }] })
+      await invoke(handler)
+    }
     await rig.clients.insert('Made', '{}', 'nowhere')
     await rig.clients.execute(
       `INSERT INTO outbox (event_type, payload, headers, destination) VALUES ('Made', '{}', '{"id": "x"}', 'topic')`,
@@ -27,7 +35,6 @@ describe('what the real handlers emit', () => {
       { service: 'sqs', fault: { kind: 'entry-error', code: 'InvalidMessageContents', senderFault: true } },
       { service: 'sqs', fault: { kind: 'entry-missing' } },
       { service: 'sqs', fault: { kind: 'error', name: 'ServiceUnavailable', status: 503 } },
-      { service: 'rds-data', fault: { kind: 'error', name: 'DatabaseUnavailableException', status: 504 } },
       {
         service: 'rds-data',
         match: 'outbox_claim',
@@ -38,12 +45,12 @@ describe('what the real handlers emit', () => {
         },
       },
     ] as const) {
-      rig.stack.faults.set({ seed: 1, rules: [{ ...fault, times: 1 }] })
       await rig.clients.insert('Made', '{}', 'queue')
+      rig.stack.faults.set({ seed: 1, rules: [{ ...fault, times: 1 }] })
       await invoke('relay')
     }
-    await takeOver()
-    await invoke('canary')
+    rig.stack.faults.set({ seed: 1, rules: [{ service: 'sqs', fault: { kind: 'latency', ms: 3000 }, times: 1 }] })
+    for (const { logs } of await rig.takeOver()) keep('relay', logs)
     const writtenAt = new Date(Date.now() - 2000).toISOString()
     await invoke('canary', {
       'detail-type': 'OutboxCanary',
@@ -51,21 +58,6 @@ describe('what the real handlers emit', () => {
     })
   }, 240_000)
   afterAll(() => rig.stop())
-
-  /** Another relay takes over the shard while this one waits for a slow queue. */
-  async function takeOver(): Promise<void> {
-    rig.stack.faults.set({ seed: 1, rules: [{ service: 'sqs', fault: { kind: 'latency', ms: 3000 }, times: 1 }] })
-    await rig.clients.insert('Made', '{}', 'queue')
-    const slow = invoke('relay')
-    await expect
-      .poll(async () => (await rig.database.query(`SELECT FROM outbox_shard WHERE lease_until > now()`)).rowCount, {
-        timeout: 60_000,
-      })
-      .toBeGreaterThan(0)
-    await rig.database.query(`UPDATE outbox_shard SET lease_until = now() - interval '1 s' WHERE lease_until > now()`)
-    await invoke('relay')
-    await slow
-  }
 
   it.each(names)('%s comes from its function, with its unit and its dimensions', (name) => {
     const { emittedBy, unit, byDestination } = metricCatalogue[name]

@@ -2,6 +2,7 @@ import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
 import path from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, it } from 'vitest'
+import { alarmCatalogue, runbook } from '../../lib/monitoring/alarm-catalogue.js'
 import { logCatalogue } from '../../src/telemetry/logs.js'
 import { metricCatalogue } from '../../src/telemetry/metrics.js'
 
@@ -142,16 +143,16 @@ describe('docs/adr', () => {
 })
 
 describe('docs/runbook.md', () => {
-  it('has the section, and the first command, that each alarm names', () => {
-    const alarms = files
-      .filter((file) => file.startsWith('lib/monitoring/'))
-      .map(read)
-      .join('\n')
-    const named = [...alarms.matchAll(/First command: (.+?)\. Then (docs\/\S+\.md), section "([^"]+)"/g)]
-    expect(named).toHaveLength(alarms.split('new Alarm(').length - 1)
-    expect(named).not.toHaveLength(0)
-    for (const [, command = '', document = '', heading = ''] of named)
-      expect(section(document, heading)).toContain(`\n${command}\n`)
+  it('has a section for each alarm, in order, with its first command and the four things to know', () => {
+    const headings = [...read(runbook).matchAll(/^## (.+)$/gm)].map(([, heading]) => heading)
+    const alarms = Object.values(alarmCatalogue)
+    expect(headings).toEqual([...alarms.map((alarm) => alarm.section), 'Log messages', 'Metrics'])
+    for (const alarm of alarms) {
+      const text = section(runbook, alarm.section)
+      expect(text, alarm.section).toContain(`\n**First command.**\n\n\`\`\`sh\n${alarm.firstCommand}\n\`\`\`\n`)
+      for (const part of ['**What it means.**', '**Likely causes.**', '**How to be sure it is over.**'])
+        expect(text, alarm.section).toContain(`\n${part}`)
+    }
   })
 
   it('explains every log message in the words of src/telemetry/logs.ts', () => {
