@@ -10,7 +10,7 @@ import { expect, it } from 'vitest'
 import { OutboxDestination, OutboxRelay, OutboxRelayStack, parseStackConfig } from '../../lib/index.js'
 import { exampleStack, temporaryApp } from './synthesis.js'
 
-/** The rules of cdk-nag's AwsSolutions pack that an app breaks, none of them acknowledged in the sources. */
+/** The rules of cdk-nag's AwsSolutions pack that an app breaks, without those whose breach the sources acknowledge. */
 function findings(app: App): string[] {
   Validations.of(app).addPlugins(new AwsSolutionsChecks(app))
   try {
@@ -36,9 +36,12 @@ function findings(app: App): string[] {
 
 const configs = readdirSync('examples/config').filter((name) => name.endsWith('.json'))
 
+const readConfig = (name: string) =>
+  JSON.parse(readFileSync(path.join('examples/config', name), 'utf8')) as Readonly<Record<string, unknown>>
+
 it.each(configs)('the stack of examples/config/%s breaks no rule of cdk-nag', (name) => {
   const app = temporaryApp()
-  const config = parseStackConfig(JSON.parse(readFileSync(path.join('examples/config', name), 'utf8')))
+  const config = parseStackConfig(readConfig(name))
   new OutboxRelayStack(app, 'outbox-relay', { config })
   expect(findings(app)).toEqual([])
 })
@@ -65,6 +68,20 @@ it('the construct breaks none either, traced by X-Ray and with several relays', 
     tracing: Tracing.ACTIVE,
   })
   expect(findings(app)).toEqual([])
+})
+
+it('each acknowledgement of a breach gives its reason in a sentence', () => {
+  const reasons = configs.flatMap((name) => {
+    const config = parseStackConfig({ ...readConfig(name), tracing: 'on' })
+    const { node } = new OutboxRelayStack(temporaryApp(), 'outbox-relay', { config })
+    return node
+      .findAll()
+      .flatMap((construct) => construct.node.metadata)
+      .filter(({ type }) => type === Validations.ACKNOWLEDGED_RULES_METADATA_KEY)
+      .flatMap(({ data }) => Object.entries(data as Readonly<Record<string, string>>))
+  })
+  expect(reasons).not.toEqual([])
+  for (const [rule, reason] of reasons) expect(reason, rule).toMatch(/^[A-Z].{30,}$/)
 })
 
 it('the check has eyes: a queue that breaks rules is found', () => {
