@@ -229,12 +229,16 @@ describe('the description', () => {
     expect(await describeTopic(sns, topicArn, soon())).toEqual({ arn: topicArn, maxBytes: undefined })
   })
 
-  it('of a bus is its ARN, by name or ARN', async () => {
+  it('of a bus is its ARN; one of the own account is asked for by its name', async () => {
     service.script({ status: 200, body: { Arn: arn(own), Name: 'orders' } })
     expect(await describeBus(events, 'orders', own, soon())).toEqual({ arn: arn(own), maxBytes: undefined })
     expect(service.requests).toMatchObject([{ target: 'AWSEvents.DescribeEventBus', body: { Name: 'orders' } }])
     service.script({ status: 200, body: { Arn: arn(own), Name: 'orders' } })
     expect(await describeBus(events, arn(own), own, soon())).toMatchObject({ arn: arn(own) })
+    expect(service.requests).toMatchObject([{ body: { Name: 'orders' } }])
+    service.script({ status: 200, body: { Arn: arn(own), Name: 'orders' } })
+    expect(await describeBus(events, arn(own), undefined, soon())).toMatchObject({ arn: arn(own) })
+    expect(service.requests).toMatchObject([{ body: { Name: arn(own) } }])
   })
 
   it('of a bus of another account is not asked for: the answer would be about one of this account', async () => {
