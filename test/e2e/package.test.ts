@@ -6,6 +6,7 @@ import { publint } from 'publint'
 import { formatMessage } from 'publint/utils'
 import ts from 'typescript'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { runbook } from '../../lib/monitoring/alarm-catalogue.js'
 import {
   createProject,
   ended,
@@ -53,12 +54,15 @@ describe('The tarball', () => {
         !/^dist\/(esm|cjs)\/.+\.(js|d\.ts)$/.test(file) &&
         !/^dist\/(lambdas\/(relay|cleanup|monitor|migrate|canary)\/index|local\/lambda-host)\.mjs(\.map)?$/.test(file) &&
         !/^dist\/(esm\/src\/store\/postgres|lambdas\/migrate)\/((migrations|functions)\/)?\w[\w-]*\.sql$/.test(file) &&
+        !/^docs\/[A-Za-z]+\.md$/.test(file) &&
         !/^((README|CHANGELOG|SECURITY|THIRD-PARTY)\.md|LICENSE|package\.json|dist\/cjs\/package\.json)$/.test(file),
     )
     expect(unexpected).toEqual([])
     expect(packed.files).toEqual(
       expect.arrayContaining(['README.md', 'CHANGELOG.md', 'SECURITY.md', 'THIRD-PARTY.md', 'LICENSE', 'package.json']),
     )
+    // every alarm sends its reader there
+    expect(packed.files).toContain(runbook)
     const source = 'src/store/postgres/'
     const sql = readdirSync(source, { recursive: true, encoding: 'utf8' }).filter((file) => file.endsWith('.sql'))
     for (const folder of ['dist/lambdas/migrate/', `dist/esm/${source}`]) {
