@@ -1,18 +1,36 @@
 import { PolicyStatement } from 'aws-cdk-lib/aws-iam'
-import type { OutboxCluster } from './outbox-relay-props.js'
+import type { ISecret } from 'aws-cdk-lib/aws-secretsmanager'
 
-/** What a function needs for its calls of the Data API, and no more. */
-export function databaseRights(cluster: OutboxCluster, actions: readonly string[]): readonly PolicyStatement[] {
-  const { clusterArn, secret } = cluster
+/** The calls of a transaction. */
+export const transactionCalls = [
+  'rds-data:BeginTransaction',
+  'rds-data:ExecuteStatement',
+  'rds-data:CommitTransaction',
+  'rds-data:RollbackTransaction',
+]
+
+/** What a function needs to call the Data API as the user of one secret, and no more. */
+export function databaseRights(clusterArn: string, secret: ISecret, actions: readonly string[]): readonly PolicyStatement[] {
   return [
     new PolicyStatement({ actions: [...actions], resources: [clusterArn] }),
     // the Data API reads the secret in the caller's name
-    new PolicyStatement({ actions: ['secretsmanager:GetSecretValue'], resources: [secret.secretArn] }),
+    ...secretRights(secret, ['secretsmanager:GetSecretValue'], ['kms:Decrypt']),
+  ]
+}
+
+/** Calls on one secret; of its key, where that is a customer-managed one, through Secrets Manager alone. */
+export function secretRights(
+  secret: ISecret,
+  actions: readonly string[],
+  keyActions: readonly string[],
+): readonly PolicyStatement[] {
+  return [
+    new PolicyStatement({ actions: [...actions], resources: [secret.secretArn] }),
     ...(secret.encryptionKey === undefined
       ? []
       : [
           new PolicyStatement({
-            actions: ['kms:Decrypt'],
+            actions: [...keyActions],
             resources: [secret.encryptionKey.keyArn],
             conditions: { StringEquals: { 'kms:ViaService': `secretsmanager.${secret.env.region}.amazonaws.com` } },
           }),

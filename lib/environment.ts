@@ -1,7 +1,7 @@
 import { type Stack, Token } from 'aws-cdk-lib'
 import { toEnvironment } from '../src/config/parse.js'
 import type { Settings, SettingValues } from '../src/config/setting.js'
-import { databaseSettings, relaySettings } from '../src/config/settings.js'
+import { databaseSettings, migrateSettings, relaySettings } from '../src/config/settings.js'
 import type { Destination, Destinations } from '../src/core/destination.js'
 import { ConfigurationError } from '../src/core/errors.js'
 
@@ -33,6 +33,13 @@ export function handlerEnvironment<S extends Settings>(
       const destinations = value as Destinations
       const checkable = Object.fromEntries(Object.entries(destinations).map(([key, one]) => [key, standInFor(one)]))
       if (JSON.stringify(checkable) !== JSON.stringify(destinations)) later[env] = stack.toJsonString(destinations)
+      return [name, checkable] as const
+    }
+    if (env === migrateSettings.userSecrets.env) {
+      const checkable = Object.fromEntries(
+        Object.keys(value as object).map((role) => [role, standIns[databaseSettings.secretArn.env]]),
+      )
+      later[env] = stack.toJsonString(value)
       return [name, checkable] as const
     }
     if (!Token.isUnresolved(value)) return [name, value] as const

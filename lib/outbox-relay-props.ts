@@ -1,5 +1,6 @@
 import type { Duration, Size } from 'aws-cdk-lib'
 import type { Tracing } from 'aws-cdk-lib/aws-lambda'
+import type { IKey } from 'aws-cdk-lib/aws-kms'
 import type { RetentionDays } from 'aws-cdk-lib/aws-logs'
 import type { ISecret } from 'aws-cdk-lib/aws-secretsmanager'
 import type { ITopic } from 'aws-cdk-lib/aws-sns'
@@ -11,7 +12,10 @@ import type { RelayTuning } from './relay-tuning.js'
 /** The Aurora cluster that holds the outbox. Its Data API must be on. */
 export interface OutboxCluster {
   readonly clusterArn: string
-  /** Name and password of the database user that the functions work as. */
+  /**
+   * Name and password of the database's master: a user who may create the tables and roles of the outbox, and users for its
+   * functions. The migration alone works as this user.
+   */
   readonly secret: ISecret
   readonly database: string
   /**
@@ -190,6 +194,19 @@ export interface OutboxRelayProps {
    * @default Duration.minutes(5)
    */
   readonly canaryInterval?: Duration
+  /**
+   * How often Secrets Manager gives each function's database user a new password, in whole days up to 1000; 0: whenever
+   * somebody asks for it. Functions never notice: two users take turns.
+   *
+   * @default Duration.days(30)
+   */
+  readonly passwordRotation?: Duration
+  /**
+   * The key that seals the secrets of the functions' database users.
+   *
+   * @default - the account's own key of Secrets Manager
+   */
+  readonly userSecretsKey?: IKey
   /** @default - a new topic that nobody has subscribed to */
   readonly alarms?: OutboxAlarmProps
 }

@@ -1,15 +1,19 @@
 import { Duration, Size, Stack } from 'aws-cdk-lib'
 import type { Alarm } from 'aws-cdk-lib/aws-cloudwatch'
+import { Grant, type IGrantable } from 'aws-cdk-lib/aws-iam'
 import type { IFunction } from 'aws-cdk-lib/aws-lambda'
 import { RetentionDays } from 'aws-cdk-lib/aws-logs'
 import { ScheduleExpression } from 'aws-cdk-lib/aws-scheduler'
+import type { ISecret } from 'aws-cdk-lib/aws-secretsmanager'
 import type { ITopic } from 'aws-cdk-lib/aws-sns'
 import type { Construct } from 'constructs'
 import { cleanupSettings, migrateSettings, monitorSettings, relaySettings } from '../src/config/settings.js'
+import type { UserRole } from '../src/core/database-user.js'
 import { ConfigurationError } from '../src/core/errors.js'
 import { Canary, canaryPeriod } from './canary.js'
 import { checkDestination, checkRouting, checkTiming } from './checks.js'
-import { databaseRights } from './database-rights.js'
+import { databaseRights, transactionCalls } from './database-rights.js'
+import { DatabaseUsers } from './database-users.js'
 import type { OutboxDestination } from './destination.js'
 import { handlerEnvironment } from './environment.js'
 import { createFailedInvocations } from './failed-invocations.js'
@@ -48,7 +52,10 @@ export class OutboxRelay extends MeasuredOutbox {
   readonly migrateFunction: IFunction | undefined
   readonly alarmTopic: ITopic
   readonly alarms: OutboxAlarms
+  /** Function -> the secret of its database user. */
+  readonly userSecrets: Readonly<Partial<Record<UserRole, ISecret>>>
   readonly #props: OutboxRelayProps
+  readonly #users: DatabaseUsers
   readonly #relay: RelayFunction
   readonly #dashboard: OutboxDashboard
   readonly #canary: Canary | undefined
@@ -84,7 +91,15 @@ export class OutboxRelay extends MeasuredOutbox {
 
     // ---- what each function is told, and may do
 
-    const where = this.#where()
+    const roles = ['relay', 'cleanup', 'monitor', ...(props.canary === 'off' ? [] : (['canary'] as const))] as const
+    const users = (this.#users = new DatabaseUsers(this, 'Users', {
+      installation: this.installation,
+      roles,
+      encryptionKey: props.userSecretsKey,
+    }))
+    this.userSecrets = Object.fromEntries(roles.map((role) => [role, users.secretOf(role)]))
+    const execute = (role: UserRole) =>
+      databaseRights(props.cluster.clusterArn, users.secretOf(role), ['rds-data:ExecuteStatement'])
     const { logRetention = RetentionDays.ONE_MONTH, tracing } = props
     const handler = (name: HandlerName, of: Omit<RelayFunctionProps, 'handler' | 'logRetention' | 'tracing'>) =>
       new RelayFunction(this, name.charAt(0).toUpperCase() + name.slice(1), { handler: name, logRetention, tracing, ...of })
@@ -95,30 +110,27 @@ export class OutboxRelay extends MeasuredOutbox {
       environment: this.#relayEnvironment(),
       timeout: relayTimeout,
       memory: props.relayMemory ?? Size.mebibytes(512),
-      statements: [
-        ...databaseRights(props.cluster, ['rds-data:ExecuteStatement']),
-        ...[...this.#destinations.values()].flatMap(({ statements }) => statements),
-      ],
+      statements: [...execute('relay'), ...[...this.#destinations.values()].flatMap(({ statements }) => statements)],
       reservedConcurrency,
     })
     const monitor = handler('monitor', {
       description: `Outbox ${this.installation}: measures the backlog, independently of the relay`,
-      environment: handlerEnvironment(stack, monitorSettings, where),
+      environment: handlerEnvironment(stack, monitorSettings, this.#where(users.secretOf('monitor'))),
       // long enough for a cluster that resumes (15 to 30 s), shorter than the shortest period
       timeout: Duration.seconds(55),
       memory: Size.mebibytes(256),
-      statements: databaseRights(props.cluster, ['rds-data:ExecuteStatement']),
+      statements: execute('monitor'),
     })
     const cleanup = handler('cleanup', {
       description: `Outbox ${this.installation}: deletes delivered events past retention`,
       environment: handlerEnvironment(stack, cleanupSettings, {
-        ...where,
+        ...this.#where(users.secretOf('cleanup')),
         retentionSeconds: props.retention?.toSeconds(),
         failedRetentionSeconds: props.failedRetention?.toSeconds(),
       }),
       timeout: Duration.minutes(5),
       memory: Size.mebibytes(256),
-      statements: databaseRights(props.cluster, ['rds-data:ExecuteStatement']),
+      statements: execute('cleanup'),
       onFailure: failedInvocations,
     })
 
@@ -148,7 +160,10 @@ export class OutboxRelay extends MeasuredOutbox {
     // ---- what must be there before
 
     if (props.schemaManagement !== 'managed-elsewhere') {
-      const environment = handlerEnvironment(stack, migrateSettings, { ...where, migrateSeconds })
+      // the one function that works as the master
+      const where = this.#where(props.cluster.secret)
+      const userSecrets = users.secretArns
+      const environment = handlerEnvironment(stack, migrateSettings, { ...where, migrateSeconds, userSecrets })
       // the wait for a resuming cluster, and time to say why it was in vain
       const timeout = Duration.seconds(migrateSeconds + 30)
       const migrate = handler('migrate', {
@@ -156,22 +171,23 @@ export class OutboxRelay extends MeasuredOutbox {
         environment,
         timeout,
         memory: Size.mebibytes(256),
-        statements: databaseRights(props.cluster, [
-          'rds-data:BeginTransaction',
-          'rds-data:ExecuteStatement',
-          'rds-data:CommitTransaction',
-          'rds-data:RollbackTransaction',
-        ]),
+        statements: [
+          ...databaseRights(props.cluster.clusterArn, props.cluster.secret, transactionCalls),
+          ...users.makerStatements,
+        ],
         onFailure: failedInvocations,
       })
       this.migrateFunction = migrate.function
-      migrateAtDeploy(this, 'Migration', {
+      const migration = migrateAtDeploy(this, 'Migration', {
         function: migrate,
         timeout,
         environment,
         after: props.cluster.waitFor === undefined ? [] : [props.cluster.waitFor],
         before: [...[relay, monitor, cleanup].flatMap((changed) => [changed.function, changed.policy]), ...schedules],
       })
+      users.rotateBy(migrate.function, props.passwordRotation ?? Duration.days(30), migration)
+    } else {
+      users.keepPasswords('The migration makes the users and rotates their passwords, and it runs elsewhere.')
     }
 
     // ---- who hears of it
@@ -205,8 +221,8 @@ export class OutboxRelay extends MeasuredOutbox {
       this.#canary = new Canary(this, {
         installation: this.installation,
         source: props.source,
-        where,
-        statements: databaseRights(props.cluster, ['rds-data:ExecuteStatement']),
+        where: this.#where(users.secretOf('canary')),
+        statements: execute('canary'),
         logRetention,
         tracing,
         expression: tickExpression(profile, canaryEvery),
@@ -246,6 +262,28 @@ export class OutboxRelay extends MeasuredOutbox {
     this.#show(name, destination)
   }
 
+  /**
+   * Lets a service write events in its own transactions: calls of the Data API on the cluster, and its own database user's
+   * secret. What that user may do is up to the database: make it a member of `outbox_writer`, which inserts and reads nothing
+   * of other events.
+   *
+   * @param userSecret name and password of the service's database user, as a complete ARN
+   * @example
+   * outbox.grantWrite(orderService, orderUserSecret)
+   */
+  grantWrite(grantee: IGrantable, userSecret: ISecret): Grant {
+    const actions = [...transactionCalls, 'rds-data:BatchExecuteStatement']
+    const grants = databaseRights(this.#props.cluster.clusterArn, userSecret, actions).map((statement) =>
+      Grant.addToPrincipal({
+        grantee,
+        actions: statement.actions,
+        resourceArns: statement.resources,
+        conditions: statement.conditions as Record<string, Record<string, unknown>>,
+      }),
+    )
+    return grants.reduce((all, one) => all.combine(one))
+  }
+
   /** None if there is no bus of this account among the destinations, or the canary is off. */
   get canaryFunction(): IFunction | undefined {
     return this.#canary?.function
@@ -256,16 +294,16 @@ export class OutboxRelay extends MeasuredOutbox {
     return this.#canary?.alarms ?? new Map<string, Alarm>()
   }
 
-  /** Where the outbox is, in the words of every handler's settings. */
-  #where() {
-    const { clusterArn, secret, database, schema } = this.#props.cluster
+  /** Where the outbox is, in the words of every handler's settings, and whom it logs in as. */
+  #where(secret: ISecret) {
+    const { clusterArn, database, schema } = this.#props.cluster
     return { resourceArn: clusterArn, secretArn: secret.secretArn, database, schema, installation: this.installation }
   }
 
   #relayEnvironment(): Readonly<Record<string, string>> {
     const { source, routes, defaultDestination, profile = 'continuous', relay = {} } = this.#props
     return handlerEnvironment(Stack.of(this), relaySettings, {
-      ...this.#where(),
+      ...this.#where(this.#users.secretOf('relay')),
       source,
       // none: some must still be added, or synthesis fails
       ...(this.#destinations.size === 0

@@ -58,10 +58,28 @@ export function resource(template: Template, type: string, idBegins: string): Re
   return found[0]![1]
 }
 
-/** The settings a function gets. */
-export const environmentOf = (template: Template, functionIdBegins: string): Readonly<Record<string, string>> =>
-  (
-    resource(template, 'AWS::Lambda::Function', functionIdBegins).Properties.Environment as {
-      readonly Variables: Readonly<Record<string, string>>
-    }
-  ).Variables
+/** The secret of a function's database user, once it is deployed. */
+export const userSecretArn = (name: string): string =>
+  `arn:aws:secretsmanager:eu-central-1:111122223333:secret:OutboxUsers${name}-a1B2c3`
+
+/** The settings a function gets, with those secrets in them. */
+export function environmentOf(template: Template, functionIdBegins: string): Readonly<Record<string, string>> {
+  const { Variables } = resource(template, 'AWS::Lambda::Function', functionIdBegins).Properties.Environment as {
+    readonly Variables: Readonly<Record<string, unknown>>
+  }
+  return Object.fromEntries(Object.entries(Variables).map(([name, value]) => [name, withSecrets(value)])) as Record<
+    string,
+    string
+  >
+}
+
+function withSecrets(value: unknown): unknown {
+  const { Ref, 'Fn::Join': join } = value as {
+    readonly Ref?: string
+    readonly 'Fn::Join'?: readonly [string, readonly unknown[]]
+  }
+  const [, secret] = /^OutboxUsers(\w+)[0-9A-F]{8}$/.exec(Ref ?? '') ?? []
+  if (secret !== undefined) return userSecretArn(secret)
+  const parts = join?.[1].map(withSecrets)
+  return parts?.every((part) => typeof part === 'string') === true ? parts.join('') : value
+}
