@@ -3,7 +3,7 @@ import { examples, jsonFlag, type CommandContext } from './command.js'
 import { integerBetween } from './option.js'
 import { loadLocal } from './load-local.js'
 import { withProgress } from './progress.js'
-import { readyText } from './ready-text.js'
+import { readyText } from './local-text.js'
 import { writeJson, type Terminal } from './terminal.js'
 
 interface LocalOptions {

@@ -5,18 +5,18 @@ import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import type { ReadyDescription } from '../../src/cli/ready-text.js'
+import type { LocalStackDescription } from '../../src/local/stack.js'
 import { startOutbox, type RunningCommand } from '../support/outbox-command.js'
 
 const examples = fileURLToPath(new URL('../../examples/', import.meta.url))
 
 let local: RunningCommand
-let description: ReadyDescription
+let description: LocalStackDescription
 let client: pg.Client
 
 beforeAll(async () => {
   local = startOutbox(['local', '--port', '0', '--relays', '0', '--json'])
-  description = JSON.parse(await local.firstLine) as ReadyDescription
+  description = JSON.parse(await local.firstLine) as LocalStackDescription
   client = new pg.Client(description.databaseUrl)
   await client.connect()
   await client.query('CREATE TABLE orders (id bigint PRIMARY KEY, customer_id bigint NOT NULL, total numeric NOT NULL)')

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { runCli } from '../../src/cli/main.js'
-import type { ReadyDescription } from '../../src/cli/ready-text.js'
+import type { LocalStackDescription } from '../../src/local/stack.js'
 import type { SqlDatabase, SqlParameter } from '../../src/core/ports.js'
 import { createRdsDataClient } from '../../src/data-api/client.js'
 import { createDataApiDatabase } from '../../src/data-api/database.js'
@@ -11,13 +11,13 @@ import { runOutbox, startOutbox, type RunningCommand } from '../support/outbox-c
 const document = readFileSync(new URL('../../docs/cli.md', import.meta.url), 'utf8')
 
 let local: RunningCommand
-let description: ReadyDescription
+let description: LocalStackDescription
 let environment: Record<string, string>
 let database: SqlDatabase
 
 beforeAll(async () => {
   local = startOutbox(['local', '--port', '0', '--relays', '0', '--json'])
-  description = JSON.parse(await local.firstLine) as ReadyDescription
+  description = JSON.parse(await local.firstLine) as LocalStackDescription
   environment = {
     AWS_ENDPOINT_URL: description.endpoint,
     AWS_ACCESS_KEY_ID: 'local',

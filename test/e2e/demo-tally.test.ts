@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, expect, it } from 'vitest'
-import type { ReadyDescription } from '../../src/cli/ready-text.js'
+import type { LocalStackDescription } from '../../src/local/stack.js'
 import type { SqlDatabase, SqlParameter } from '../../src/core/ports.js'
 import { createRdsDataClient } from '../../src/data-api/client.js'
 import { createDataApiDatabase } from '../../src/data-api/database.js'
@@ -14,7 +14,7 @@ let database: SqlDatabase
 
 beforeAll(async () => {
   local = startOutbox(['local', '--port', '0', '--relays', '0', '--json'])
-  const description = JSON.parse(await local.firstLine) as ReadyDescription
+  const description = JSON.parse(await local.firstLine) as LocalStackDescription
   const { endpoint, region } = description
   const credentials = { accessKeyId: 'local', secretAccessKey: 'local' }
   database = createDataApiDatabase({ ...description, client: createRdsDataClient({ endpoint, region, credentials }) })

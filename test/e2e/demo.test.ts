@@ -1,5 +1,5 @@
 import { afterAll, afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
-import type { ReadyDescription } from '../../src/cli/ready-text.js'
+import type { LocalStackDescription } from '../../src/local/stack.js'
 import { startOutbox, type RunningCommand } from '../support/outbox-command.js'
 import { descendantsOf, ownTemporary, stillAlive, type OwnTemporary, type Process } from '../support/remains.js'
 
@@ -116,7 +116,7 @@ describe('the local stack', () => {
     'is stopped by %s with exit code 0, together with all it started',
     async (signal) => {
       const command = start('local', '--port', '0', '--relays', '1', '--json')
-      const description = JSON.parse(await command.firstLine) as ReadyDescription
+      const description = JSON.parse(await command.firstLine) as LocalStackDescription
       const { relays } = (await (await fetch(`${description.endpoint}/_local/state`)).json()) as { relays: { pid: number }[] }
       const processes = descendantsOf(command.pid)
       expect(processes.map(({ pid }) => pid)).toEqual(expect.arrayContaining(relays.map(({ pid }) => pid)))

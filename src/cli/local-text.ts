@@ -1,18 +1,7 @@
-/** What `outbox local` tells a person; the whole of it is the JSON line. */
-export interface ReadyDescription {
-  readonly endpoint: string
-  readonly region: string
-  readonly resourceArn: string
-  readonly secretArn: string
-  readonly database: string
-  readonly databaseUrl: string
-  readonly eventBusName: string
-  readonly queues: Readonly<Record<string, string>>
-  readonly topics: Readonly<Record<string, string>>
-}
+import type { LocalStackDescription } from '../local/stack.js'
 
 /** The same as the JSON line, for a person: what is where, and the lines to paste into a shell. */
-export function readyText(stack: ReadyDescription): string {
+export function readyText(stack: LocalStackDescription): string {
   const resources = [
     ['database', stack.databaseUrl],
     ['event bus', stack.eventBusName],
