@@ -1,4 +1,5 @@
 export { OutboxDestination, type OutboxDestinationOptions } from './destination.js'
+export type { OutboxAlarms } from './monitoring/alarms.js'
 export { OutboxRelay } from './outbox-relay.js'
 export type { OutboxAlarmProps, OutboxCluster, OutboxRelayProps } from './outbox-relay-props.js'
 export { OutboxRelayStack, type OutboxRelayStackProps } from './outbox-relay-stack.js'

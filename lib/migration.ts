@@ -29,7 +29,8 @@ export function migrateAtDeploy(scope: Construct, id: string, props: MigrationPr
     serviceTimeout: props.timeout.plus(Duration.seconds(90)),
     properties: { Release: FileSystem.fingerprint(handlerFolder('migrate')), ...props.environment },
   })
-  migration.node.addDependency(props.function.policy, ...props.after)
+  // its rights, and what becomes of a call that fails
+  migration.node.addDependency(props.function, ...props.after)
   for (const construct of props.before) construct.node.addDependency(migration)
   return migration
 }

@@ -2,7 +2,7 @@ import { Match } from 'aws-cdk-lib/assertions'
 import { describe, expect, it } from 'vitest'
 import { parseSettings } from '../../src/config/parse.js'
 import { cleanupSettings, migrateSettings, monitorSettings, relaySettings } from '../../src/config/settings.js'
-import { environmentOf, exampleConfig, exampleTemplate, resource, resourcesOf } from './synthesis.js'
+import { environmentOf, exampleConfig, exampleTemplate, resource, resourcesOf, userSecretArn } from './synthesis.js'
 
 const functions = {
   relay: 'OutboxRelayFunction',
@@ -46,15 +46,15 @@ describe('the functions', () => {
 
   it('get settings that they read back as the configuration says', () => {
     const template = exampleTemplate({ failedRetentionDays: 30, retentionDays: 0.5, relay: { maxAttempts: 4 } })
-    const where = {
+    const as = (secretArn: string) => ({
       resourceArn: 'arn:aws:rds:eu-central-1:111122223333:cluster:orders',
-      secretArn: 'arn:aws:secretsmanager:eu-central-1:111122223333:secret:orders-outbox-a1B2c3',
+      secretArn,
       database: 'orders',
       schema: 'public',
       installation: 'orders',
-    }
+    })
     expect(parseSettings(relaySettings, environmentOf(template, functions.relay))).toMatchObject({
-      ...where,
+      ...as(userSecretArn('Relay')),
       source: 'orders',
       destinations: {
         bus: { type: 'eventbridge', eventBusName: 'arn:aws:events:eu-central-1:111122223333:event-bus/orders' },
@@ -63,21 +63,24 @@ describe('the functions', () => {
       },
       routes: [
         { eventType: 'Invoice*', to: 'billing' },
-        { eventType: 'Shipment*', to: 'shipping' },
+        { eventType: 'Shipment*', to: 'shipping', onFailure: 'block' },
       ],
       defaultDestination: 'bus',
       profile: 'continuous',
       maxAttempts: 4,
     })
     expect(parseSettings(cleanupSettings, environmentOf(template, functions.cleanup))).toMatchObject({
-      ...where,
+      ...as(userSecretArn('Cleanup')),
       retentionSeconds: 43_200,
       failedRetentionSeconds: 2_592_000,
     })
-    expect(parseSettings(monitorSettings, environmentOf(template, functions.monitor))).toEqual(where)
+    expect(parseSettings(monitorSettings, environmentOf(template, functions.monitor))).toEqual(as(userSecretArn('Monitor')))
     expect(parseSettings(migrateSettings, environmentOf(template, functions.migrate))).toMatchObject({
-      ...where,
+      ...as('arn:aws:secretsmanager:eu-central-1:111122223333:secret:orders-outbox-a1B2c3'),
       migrateSeconds: 300,
+      userSecrets: Object.fromEntries(
+        ['Relay', 'Cleanup', 'Monitor', 'Canary'].map((name) => [name.toLowerCase(), userSecretArn(name)]),
+      ),
     })
   })
 
@@ -200,10 +203,11 @@ describe('the migration', () => {
       expect(resource(template, 'AWS::Scheduler::Schedule', id).DependsOn).toContain(migration)
   })
 
-  it('has its rights when it begins, and waits for nothing that waits for it', () => {
+  it('has its rights when it begins, is not called again when it fails, and waits for nothing that waits for it', () => {
     const template = exampleTemplate()
     const { DependsOn } = resource(template, 'Custom::OutboxMigration', 'OutboxMigration')
-    expect(DependsOn).toEqual([expect.stringMatching(/^OutboxMigrateRoleDefaultPolicy/)])
+    for (const id of ['RoleDefaultPolicy', 'FunctionEventInvokeConfig'])
+      expect(DependsOn).toContainEqual(expect.stringMatching(new RegExp(`^OutboxMigrate${id}`)))
     const [migration] = Object.keys(resourcesOf(template, 'Custom::OutboxMigration'))
     for (const { DependsOn: earlier } of [
       resource(template, 'AWS::Lambda::Function', functions.migrate),
@@ -213,11 +217,11 @@ describe('the migration', () => {
   })
 })
 
-/** As set by the configuration, without what every function gets. */
-function environmentWithoutOptions(functionId: string): Readonly<Record<string, string>> {
-  const settings = { ...environmentOf(exampleTemplate(), functionId) }
-  delete settings.NODE_OPTIONS
-  return settings
+/** As the template has them, without what every function gets. */
+function environmentWithoutOptions(functionId: string): Readonly<Record<string, unknown>> {
+  const { Environment } = resource(exampleTemplate(), 'AWS::Lambda::Function', functionId).Properties
+  const { Variables } = Environment as { readonly Variables: Readonly<Record<string, unknown>> }
+  return Object.fromEntries(Object.entries(Variables).filter(([name]) => name !== 'NODE_OPTIONS'))
 }
 
 describe('the alarm on backlog age', () => {
