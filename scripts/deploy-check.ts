@@ -7,7 +7,7 @@ import { parseArgs } from 'node:util'
 import { build } from './build.mjs'
 import { credentials } from './deploy-check/cdk.js'
 import { CleanUp } from './deploy-check/clean-up.js'
-import { enforcedApp, enforcedSteps } from './deploy-check/enforced-run.js'
+import { enforcedSteps } from './deploy-check/enforced-run.js'
 import { findMiniStack } from './deploy-check/ministack.js'
 import { plainSteps } from './deploy-check/plain-run.js'
 import { tail } from './deploy-check/program.js'
@@ -33,15 +33,15 @@ for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const)
 const limit = setTimeout(() => stop.abort(new Error(`not done within ${LIMIT_SECONDS} s`)), LIMIT_SECONDS * 1000)
 
 const runs = [
-  { name: 'deploy', iam: 'ignored', app: undefined, steps: plainSteps },
-  { name: 'iam', iam: 'enforced', app: enforcedApp, steps: enforcedSteps },
+  { name: 'deploy', iam: 'ignored', steps: plainSteps },
+  { name: 'iam', iam: 'enforced', steps: enforcedSteps },
 ] as const
 
 /** One run, in an account of its own. What hinders it counts as a failure. */
-async function run({ name, iam, app, steps }: (typeof runs)[number], executable: string): Promise<readonly Result[]> {
+async function run({ name, iam, steps }: (typeof runs)[number], executable: string): Promise<readonly Result[]> {
   try {
     const { signal } = stop
-    const site = await openSite({ executable, iam, cleanUp, signal, ...(app === undefined ? {} : { app }) })
+    const site = await openSite({ executable, iam, cleanUp, signal })
     const results = await showAll(name, await steps(site, signal), signal)
     const isGreen = results.every(({ failure }) => failure === undefined)
     if (!isGreen || flags.logs) console.log(`MiniStack of ${name}:\n${tail(site.miniStack.output(), flags.logs ? 10_000 : 60)}`)

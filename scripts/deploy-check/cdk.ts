@@ -13,8 +13,8 @@ export interface CdkOptions {
   readonly endpoint: string
   /** For all that the CDK writes: its cache of who is which account, assets, templates. */
   readonly directory: string
-  /** The app, where it is not that of cdk.json. */
-  readonly app?: string
+  /** Whether the relay goes without a right, and the deployment by the caller's own (app.mjs). */
+  readonly iam: 'enforced' | 'ignored'
   readonly signal: AbortSignal
 }
 
@@ -24,7 +24,7 @@ export interface Cdk {
 }
 
 /** The CDK's own command line, as a person runs it, with an account that is an emulator. */
-export function createCdk({ endpoint, directory, app, signal }: CdkOptions): Cdk {
+export function createCdk({ endpoint, directory, iam, signal }: CdkOptions): Cdk {
   const env = {
     ...ownEnvironment(),
     AWS_ENDPOINT_URL: endpoint,
@@ -37,7 +37,8 @@ export function createCdk({ endpoint, directory, app, signal }: CdkOptions): Cdk
     CDK_DISABLE_VERSION_CHECK: '1',
     CI: '1',
   }
-  const always = ['--no-notices', '--output', path.join(directory, 'cdk.out'), ...(app === undefined ? [] : ['--app', app])]
+  const app = ['--app', 'node --import tsx scripts/deploy-check/app.mjs', '-c', `iam=${iam}`]
+  const always = ['--no-notices', '--output', path.join(directory, 'cdk.out'), ...app]
   return {
     run: (...args) =>
       runProgram('npx', ['cdk', ...args, ...always], {

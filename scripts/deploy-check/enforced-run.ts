@@ -6,9 +6,6 @@ import { must, until, type Step } from './steps.js'
 /** Ticks come every 60 s, and MiniStack looks every 10 s for what is due; the rest is for a busy machine. */
 const TICK_SECONDS = 150
 
-/** The app of this run: the same stack, without one right of its relay (enforced-app.mjs). */
-export const enforcedApp = 'node --import tsx scripts/deploy-check/enforced-app.mjs'
-
 /** With IAM enforced: what the relay has rights for works, what it has none for is refused. */
 export async function enforcedSteps(site: Site, signal: AbortSignal): Promise<readonly Step[]> {
   const { account, cdk, cluster } = site
@@ -29,6 +26,8 @@ export async function enforcedSteps(site: Site, signal: AbortSignal): Promise<re
       { eventType: 'Withheld*', to: 'withheld' },
     ],
     default: 'bus',
+    // MiniStack has no rotation by schedule (AWS::SecretsManager::RotationSchedule)
+    passwordRotationDays: 0,
   })
 
   return [

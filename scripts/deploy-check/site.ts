@@ -35,12 +35,11 @@ export interface SiteOptions {
   readonly executable: string
   /** Whether MiniStack enforces IAM. */
   readonly iam: 'enforced' | 'ignored'
-  readonly app?: string
   readonly cleanUp: CleanUp
   readonly signal: AbortSignal
 }
 
-export async function openSite({ executable, iam, app, cleanUp, signal }: SiteOptions): Promise<Site> {
+export async function openSite({ executable, iam, cleanUp, signal }: SiteOptions): Promise<Site> {
   const directory = await cleanUp.directory()
   const port = await freePort()
   const local = await startLocalStack({
@@ -84,7 +83,7 @@ export async function openSite({ executable, iam, app, cleanUp, signal }: SiteOp
   return {
     account: openAccount(endpoint, signal),
     cluster: { clusterArn: resourceArn, secretArn, database: DATABASE },
-    cdk: createCdk({ endpoint, directory, signal, ...(app === undefined ? {} : { app }) }),
+    cdk: createCdk({ endpoint, directory, iam, signal }),
     miniStack: program,
     directory,
     description,
