@@ -148,18 +148,39 @@ describe('the construct in a stack of others', () => {
       outbox.metricBacklogAge(),
       outbox.metricBacklogDepth(),
       outbox.metricFailedEvents(),
-      outbox.metricPublished(),
-      outbox.metricDeliveryLatency(),
-      outbox.metric('Retried', { period: Duration.minutes(1) }),
-    ].map(({ metricName, statistic, period, namespace }) => [namespace, metricName, statistic, period.toSeconds()])
-    expect(shown).toEqual([
-      ['OutboxRelay', 'BacklogAge', 'Maximum', 300],
-      ['OutboxRelay', 'BacklogDepth', 'Maximum', 300],
-      ['OutboxRelay', 'FailedEvents', 'Maximum', 300],
-      ['OutboxRelay', 'Published', 'Sum', 300],
-      ['OutboxRelay', 'DeliveryLatency', 'p99', 300],
-      ['OutboxRelay', 'Retried', 'Sum', 60],
+      outbox.metricPublished('bus'),
+      outbox.metricDeliveryLatency('bus'),
+      outbox.metric('Retried', { destination: 'bus', period: Duration.minutes(1) }),
+    ].map(({ metricName, statistic, period, namespace, dimensions }) => [
+      [namespace, metricName, statistic, period.toSeconds()],
+      Object.keys(dimensions ?? {}),
     ])
+    expect(shown).toEqual([
+      [['OutboxRelay', 'BacklogAge', 'Maximum', 300], ['service']],
+      [['OutboxRelay', 'BacklogDepth', 'Maximum', 300], ['service']],
+      [['OutboxRelay', 'FailedEvents', 'Maximum', 300], ['service']],
+      [
+        ['OutboxRelay', 'Published', 'Sum', 300],
+        ['service', 'destination'],
+      ],
+      [
+        ['OutboxRelay', 'DeliveryLatency', 'p99', 300],
+        ['service', 'destination'],
+      ],
+      [
+        ['OutboxRelay', 'Retried', 'Sum', 60],
+        ['service', 'destination'],
+      ],
+    ])
+  })
+
+  it('refuses a metric that nothing would be found under', () => {
+    const stack = otherStack()
+    const outbox = new OutboxRelay(stack, 'Outbox', propsOf(stack, {}))
+    expect(() => outbox.metric('Published')).toThrow('destination is missing: Published is split by destination. Name one')
+    expect(() => outbox.metric('BacklogAge', { destination: 'bus' })).toThrow(
+      'destination is "bus", but BacklogAge is not split by destination. Leave it out',
+    )
   })
 
   it('works as several relays, each with a schedule of its own, and reserves concurrency if it is told to', () => {
