@@ -14,15 +14,21 @@ const stack = new OutboxRelayStack(app, `outbox-relay-${config.installation}`, {
   config,
   ...(isEnforced ? { synthesizer: new CliCredentialsStackSynthesizer() } : {}),
 })
-if (isEnforced) Aspects.of(stack).add({ visit: withhold })
+if (isEnforced) Aspects.of(stack).add({ visit: adaptSending })
 for (const { templateFullPath } of app.synth().stacks) referToSecretsByAttribute(templateFullPath)
 
-function withhold(node) {
+/** On AWS `sqs:SendMessage` is the right for single messages and for batches; MiniStack has an action for each. */
+function adaptSending(node) {
   if (!(node instanceof CfnPolicy)) return
   const { Statement } = stack.resolve(node.policyDocument)
   Statement.forEach(({ Action, Resource }, index) => {
-    if (JSON.stringify(Resource).includes(':withheld') && [Action].flat().includes('sqs:SendMessage'))
-      node.addPropertyOverride(`PolicyDocument.Statement.${index}.Action`, 'sqs:GetQueueAttributes')
+    const actions = [Action].flat()
+    if (!actions.includes('sqs:SendMessage')) return
+    const isWithheld = JSON.stringify(Resource).includes(':withheld')
+    node.addPropertyOverride(
+      `PolicyDocument.Statement.${index}.Action`,
+      isWithheld ? actions.filter((action) => action !== 'sqs:SendMessage') : [...actions, 'sqs:SendMessageBatch'],
+    )
   })
 }
 

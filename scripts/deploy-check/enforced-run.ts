@@ -57,7 +57,7 @@ export async function enforcedSteps(site: Site, signal: AbortSignal): Promise<re
       },
     },
     {
-      name: 'without sqs:SendMessage on a queue the relay is refused, and the event stays pending with that reason',
+      name: 'without the right to send to a queue the relay is refused, and the event stays pending with that reason',
       async show() {
         const id = await site.write('WithheldOrder')
         const { status, code } = await until('an attempt', TICK_SECONDS, signal, async () => {
