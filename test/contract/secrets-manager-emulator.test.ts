@@ -1,4 +1,5 @@
 import {
+  CreateSecretCommand,
   DescribeSecretCommand,
   GetSecretValueCommand,
   PutSecretValueCommand,
@@ -45,6 +46,12 @@ describe('the local Secrets Manager, to the SDK', () => {
     expect(arn).toMatch(/^arn:aws:secretsmanager:us-east-1:000000000000:secret:one-\w{6}$/)
     expect(await get('one')).toMatchObject({ ARN: arn, Name: 'one', SecretString: 'first', VersionStages: ['AWSCURRENT'] })
     expect(await get(arn)).toMatchObject({ SecretString: 'first' })
+  })
+
+  it('makes one that is not there yet', async () => {
+    const make = () => client.send(new CreateSecretCommand({ Name: 'made', SecretString: 'first' }))
+    expect((await make()).ARN).toBe((await get('made')).ARN)
+    await expect(make()).rejects.toMatchObject({ name: 'ResourceExistsException' })
   })
 
   it('says which secret or version is not there, by the name that AWS has for it', async () => {

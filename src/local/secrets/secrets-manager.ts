@@ -58,7 +58,24 @@ export function createSecretsManager({ rotate, log }: SecretsManagerOptions): Se
     }
   }
 
+  const create = (name: string, value: string): string => {
+    const secret: Secret = { arn: secretArn(name), name, versions: new SecretVersions(), rotation: undefined }
+    secret.versions.put(randomUUID(), value, ['AWSCURRENT'])
+    secrets.push(secret)
+    return secret.arn
+  }
+
   const operations: Readonly<Record<string, (body: Body) => unknown>> = {
+    CreateSecret(body) {
+      const name = text(body['Name'])
+      const value = text(body['SecretString'])
+      if (!/^[A-Za-z0-9/_+=.@-]{1,512}$/.test(name) || value === '')
+        throw new ServiceError('InvalidParameterException', 'A secret needs a Name of 1 to 512 characters, and a SecretString.')
+      if (find(name) !== undefined)
+        throw new ServiceError('ResourceExistsException', `The operation failed because the secret ${name} already exists.`)
+      const arn = create(name, value)
+      return { ARN: arn, Name: name, VersionId: Object.keys(get({ SecretId: arn }).versions.list())[0] }
+    },
     GetSecretValue(body) {
       const { arn, name, versions } = get(body)
       const version = versions.find({ id: optional(body['VersionId']), stage: optional(body['VersionStage']) })
@@ -120,12 +137,7 @@ export function createSecretsManager({ rotate, log }: SecretsManagerOptions): Se
         return Promise.resolve(errorAnswer('secretsmanager', { name, status, message }))
       }
     },
-    create(name, value) {
-      const secret: Secret = { arn: secretArn(name), name, versions: new SecretVersions(), rotation: undefined }
-      secret.versions.put(randomUUID(), value, ['AWSCURRENT'])
-      secrets.push(secret)
-      return secret.arn
-    },
+    create,
     read: (secretId) => find(secretId)?.versions.find({}).text,
     stop: async () => {
       for (const { rotation } of secrets) await rotation
