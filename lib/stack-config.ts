@@ -1,99 +1,10 @@
-import { RetentionDays } from 'aws-cdk-lib/aws-logs'
 import { z } from 'zod'
-import { destinationName, routesSchema } from '../src/config/destinations.js'
-import { databaseSettings, relaySettings } from '../src/config/settings.js'
 import { ConfigurationError } from '../src/core/errors.js'
 import { show, whatItMustBe } from './problem.js'
-import { tuningNames } from './relay-tuning.js'
+import { clusterDefaults } from './stack-config-defaults.js'
+import { type StackConfig, stackConfigSchema } from './stack-config-schema.js'
 
-const arn = (pattern: RegExp, shape: string) => z.string().regex(pattern, `must be the ARN of ${shape}`)
-
-const keyArn = arn(/^arn:[^:]+:kms:[^:]+:\d{12}:key\/.+$/, 'a KMS key (arn:aws:kms:<region>:<account>:key/<id>)').optional()
-const topicArn = arn(/^arn:[^:]+:sns:[^:]+:\d{12}:[A-Za-z0-9_.-]+$/, 'an SNS topic (arn:aws:sns:<region>:<account>:<name>)')
-
-const delivery = {
-  format: z.enum(['cloudevents', 'raw']).optional(),
-  /** 1,048,576: the largest request of SQS and SNS. */
-  maxBytes: z.number().int().min(1024).max(1_048_576).optional(),
-}
-
-const destinationSchema = z.discriminatedUnion('type', [
-  z.strictObject({
-    type: z.literal('eventbridge'),
-    // not `event-busv2`: that is another service, whose API the relay does not speak
-    eventBusArn: arn(
-      /^arn:[^:]+:events:[^:]+:\d{12}:event-bus\/[A-Za-z0-9_./-]+$/,
-      'an EventBridge bus (arn:aws:events:<region>:<account>:event-bus/<name>)',
-    ),
-    ...delivery,
-  }),
-  z.strictObject({
-    type: z.literal('sqs'),
-    queueArn: arn(/^arn:[^:]+:sqs:[^:]+:\d{12}:[A-Za-z0-9_.-]+$/, 'an SQS queue (arn:aws:sqs:<region>:<account>:<name>)'),
-    /** The queue's own key, where it has a customer-managed one. */
-    keyArn,
-    ...delivery,
-  }),
-  z.strictObject({ type: z.literal('sns'), topicArn, keyArn, ...delivery }),
-])
-
-/** Retentions that CloudWatch Logs knows, as far as they make sense here. */
-const logRetentionDays = z.literal([
-  RetentionDays.ONE_DAY,
-  RetentionDays.THREE_DAYS,
-  RetentionDays.FIVE_DAYS,
-  RetentionDays.ONE_WEEK,
-  RetentionDays.TWO_WEEKS,
-  RetentionDays.ONE_MONTH,
-  RetentionDays.TWO_MONTHS,
-  RetentionDays.THREE_MONTHS,
-  RetentionDays.SIX_MONTHS,
-  RetentionDays.ONE_YEAR,
-  RetentionDays.TWO_YEARS,
-])
-
-const days = z.number().min(0).max(3650)
-
-/** What `cdk.json` or the file given by `-c config=FILE` may say: one installation on one existing cluster. */
-export const stackConfigSchema = z.strictObject({
-  installation: databaseSettings.installation.parse,
-  cluster: z.strictObject({
-    clusterArn: arn(
-      /^arn:[^:]+:rds:[^:]+:\d{12}:cluster:.+$/,
-      'an Aurora cluster (arn:aws:rds:<region>:<account>:cluster:<name>)',
-    ),
-    secretArn: arn(
-      /^arn:[^:]+:secretsmanager:[^:]+:\d{12}:secret:.+-[A-Za-z0-9]{6}$/,
-      'a secret, complete with its six-character suffix (arn:aws:secretsmanager:<region>:<account>:secret:<name>-AbCdEf)',
-    ),
-    /** The key the secret is encrypted with, where it is a customer-managed one. */
-    secretKeyArn: keyArn,
-    database: databaseSettings.database.parse,
-    schema: databaseSettings.schema.parse.optional(),
-  }),
-  source: relaySettings.source.parse.optional(),
-  destinations: z
-    .record(destinationName, destinationSchema)
-    .refine((destinations) => Object.keys(destinations).length > 0, 'must name at least one destination'),
-  routes: routesSchema.optional(),
-  default: destinationName.optional(),
-  profile: z.enum(['continuous', 'drain']).optional(),
-  tickMinutes: z.number().int().min(1).max(60).optional(),
-  retentionDays: days.optional(),
-  failedRetentionDays: days.min(1).optional(),
-  logRetentionDays: logRetentionDays.optional(),
-  relayMemoryMiB: z.number().int().min(128).max(10_240).optional(),
-  relay: z.partialRecord(z.enum(tuningNames), z.number()).optional(),
-  alarms: z
-    .strictObject({
-      backlogAgeSeconds: z.number().int().min(1).max(604_800).optional(),
-      email: z.email().optional(),
-      topicArn: topicArn.optional(),
-    })
-    .optional(),
-})
-
-export type StackConfig = z.infer<typeof stackConfigSchema>
+export type { StackConfig }
 
 /**
  * Checks a configuration.
@@ -104,7 +15,10 @@ export type StackConfig = z.infer<typeof stackConfigSchema>
  */
 export function parseStackConfig(value: unknown): StackConfig {
   const result = stackConfigSchema.safeParse(value)
-  if (result.success) return result.data
+  if (result.success) {
+    checkWhatBelongsTogether(result.data)
+    return result.data
+  }
   const [issue] = result.error.issues
   if (issue === undefined) throw new ConfigurationError('config', 'config is wrong')
   const property = z.core.toDotPath(issue.path)
@@ -120,7 +34,7 @@ function describe(issue: z.core.$ZodIssue, property: string, seen: unknown): { r
   const setting = property === '' ? 'config' : property
   if (issue.code === 'unrecognized_keys') {
     const unknown = [property, issue.keys[0] ?? ''].filter((part) => part !== '').join('.')
-    return { setting: unknown, text: `${unknown} is not a property here. Remove it; docs/deploy.md lists those there are` }
+    return { setting: unknown, text: `${unknown} is not a property here. Remove it; docs/configuration.md lists those there are` }
   }
   if (issue.code === 'invalid_union' && issue.discriminator !== undefined) {
     return { setting, text: `${setting} must be one of "eventbridge", "sqs", "sns". Seen: ${show(seen)}` }
@@ -131,4 +45,91 @@ function describe(issue: z.core.$ZodIssue, property: string, seen: unknown): { r
   }
   if (seen === undefined) return { setting, text: `${setting} is missing. It ${whatItMustBe(issue)}` }
   return { setting, text: `${setting} ${whatItMustBe(issue)}. Seen: ${show(seen)}` }
+}
+
+/** The stack's output with the ARN of a destination that it makes. */
+export function destinationOutput(name: string): string {
+  const letters = name.replaceAll(/[^A-Za-z0-9]/g, '')
+  return `Destination${letters.charAt(0).toUpperCase()}${letters.slice(1)}Arn`
+}
+
+/** What the configuration alone can have wrong; the rest is checked by the construct (checks.ts). */
+function checkWhatBelongsTogether({ cluster, destinations, profile }: StackConfig): void {
+  checkCluster(cluster, profile)
+  const outputs = new Map<string, string>()
+  for (const [name, destination] of Object.entries(destinations)) {
+    checkDestination(`destinations.${name}`, destination)
+    if (destination.create === undefined) continue
+    const output = destinationOutput(name)
+    const other = outputs.get(output)
+    if (other !== undefined)
+      refuse(
+        `destinations.${name}`,
+        `would have the output ${output}, as destinations.${other} has: CloudFormation takes letters and digits alone. Rename one of them`,
+      )
+    outputs.set(output, name)
+  }
+}
+
+function checkCluster({ create, ...existing }: StackConfig['cluster'], profile: StackConfig['profile']): void {
+  oneOf('cluster', { clusterArn: existing.clusterArn, create })
+  if (create === undefined) {
+    if (existing.secretArn === undefined)
+      refuse('cluster.secretArn', 'is missing. An existing cluster needs it: the ARN of the secret to reach it with')
+    return
+  }
+  for (const name of ['secretArn', 'secretKeyArn'] as const)
+    if (existing[name] !== undefined)
+      refuse(
+        `cluster.${name}`,
+        'is of an existing cluster, but cluster.create makes a new one, whose secret RDS keeps. Remove it',
+      )
+  if (!/^[A-Za-z][A-Za-z0-9_]{0,62}$/.test(existing.database))
+    refuse(
+      'cluster.database',
+      `is ${show(existing.database)}, but RDS makes a database of 1 to 63 letters, digits or "_", beginning with a letter. Rename it`,
+    )
+
+  const { minCapacity = clusterDefaults.minCapacity, maxCapacity = clusterDefaults.maxCapacity } = create
+  if (minCapacity > maxCapacity)
+    refuse(
+      'cluster.create.minCapacity',
+      `is ${minCapacity}, more than cluster.create.maxCapacity (${maxCapacity}). Set it to ${maxCapacity} or less`,
+    )
+  if (minCapacity === 0 && profile !== 'drain')
+    refuse(
+      'cluster.create.minCapacity',
+      'is 0, so that the cluster can pause, but profile "continuous" never stops asking it for events. ' +
+        'Set profile to "drain", or cluster.create.minCapacity to 0.5',
+    )
+}
+
+function checkDestination(property: string, destination: StackConfig['destinations'][string]): void {
+  const { create } = destination
+  if (destination.type === 'eventbridge') {
+    oneOf(property, { eventBusArn: destination.eventBusArn, create })
+    return
+  }
+  if (destination.type === 'sqs') oneOf(property, { queueArn: destination.queueArn, create })
+  else oneOf(property, { topicArn: destination.topicArn, create })
+  if (destination.keyArn !== undefined && create !== undefined)
+    refuse(`${property}.keyArn`, `is of an existing one, but ${property}.create makes a new one. Remove it`)
+}
+
+/** Either what is there, or what is to be made. */
+function oneOf(property: string, choices: Readonly<Record<string, unknown>>): void {
+  const names = Object.keys(choices)
+  const chosen = names.filter((name) => choices[name] !== undefined)
+  if (chosen.length === 1) return
+  const [existing = '', create = ''] = names
+  refuse(
+    property,
+    chosen.length === 0
+      ? `needs ${existing} (of one that is there) or ${create} (for a new one). Add one of them`
+      : `has both ${existing} (of one that is there) and ${create} (for a new one). Remove one of them`,
+  )
+}
+
+function refuse(property: string, problem: string): never {
+  throw new ConfigurationError(property, `${property} ${problem}`)
 }

@@ -2,8 +2,11 @@ import { spawn } from 'node:child_process'
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
+import { Template } from 'aws-cdk-lib/assertions'
 import { afterAll, describe, expect, it } from 'vitest'
-import { exampleConfig, exampleTemplate } from './synthesis.js'
+import { OutboxRelayStack } from '../../lib/outbox-relay-stack.js'
+import { parseStackConfig } from '../../lib/stack-config.js'
+import { exampleConfig, temporaryApp } from './synthesis.js'
 
 const folder = mkdtempSync(path.join(tmpdir(), 'outbox-app-'))
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
@@ -23,9 +26,9 @@ interface Run {
   readonly stderr: string
 }
 
-function run(args: readonly string[], environment: NodeJS.ProcessEnv = offline): Promise<Run> {
+function run(command: string, args: readonly string[], environment: NodeJS.ProcessEnv = offline): Promise<Run> {
   return new Promise((resolve, reject) => {
-    const child = spawn(process.execPath, args, { env: environment, stdio: ['ignore', 'pipe', 'pipe'] })
+    const child = spawn(command, args, { env: environment, stdio: ['ignore', 'pipe', 'pipe'] })
     const output = { stdout: '', stderr: '' }
     for (const stream of ['stdout', 'stderr'] as const) {
       child[stream].setEncoding('utf8')
@@ -36,8 +39,25 @@ function run(args: readonly string[], environment: NodeJS.ProcessEnv = offline):
   })
 }
 
-const synth = (outdir: string, ...more: readonly string[]) =>
-  run(['node_modules/aws-cdk/bin/cdk', 'synth', '--quiet', '--output', path.join(folder, outdir), ...more])
+/**
+ * The seconds of processor time are those of all that it started: on a busy machine the clock tells what else runs there. A
+ * machine with nothing else to do takes no longer than that.
+ */
+async function synth(outdir: string, ...more: readonly string[]): Promise<Run & { readonly seconds: number }> {
+  const cdk = [
+    process.execPath,
+    'node_modules/aws-cdk/bin/cdk',
+    'synth',
+    '--quiet',
+    '--output',
+    path.join(folder, outdir),
+    ...more,
+  ]
+  const result = await run('bash', ['-c', '"$@" >&2; code=$?; times; exit $code', 'synth', ...cdk])
+  const [, children = ''] = result.stdout.trim().split('\n')
+  const times = [...children.matchAll(/(\d+)m([\d.]+)s/g)].map(([, minutes, seconds]) => Number(minutes) * 60 + Number(seconds))
+  return { ...result, seconds: times.reduce((sum, time) => sum + time, 0) }
+}
 
 /** The command line adds paths of assets and constructs, for people. */
 const withoutMetadata = (template: unknown): unknown =>
@@ -52,35 +72,66 @@ function violations(outdir: string): readonly unknown[] {
 }
 
 /** What the CDK hands to the app. */
-const app = (context: Readonly<Record<string, unknown>>) =>
-  run(['--import', 'tsx', 'bin/app.ts'], {
+const app = (context: Readonly<Record<string, unknown>>, environment: NodeJS.ProcessEnv = {}) =>
+  run(process.execPath, ['--import', 'tsx', 'bin/app.ts'], {
     ...offline,
+    ...environment,
     CDK_OUTDIR: path.join(folder, 'app'),
     CDK_CONTEXT_JSON: JSON.stringify(context),
   })
 
+const examples = readdirSync('examples/config')
+
 describe('npx cdk synth', () => {
-  it(
-    'works offline and without credentials, in the way of the tests, and breaks no rule of CloudFormation',
-    { timeout: 120_000 },
-    async () => {
-      const { code, stderr } = await synth('first')
+  it.each(examples)(
+    'of examples/config/%s works offline, without credentials, within 30 s, and breaks no rule of CloudFormation',
+    { timeout: 300_000 },
+    async (name) => {
+      const file = path.join('examples/config', name)
+      // the one that cdk.json names needs no word on the command line
+      const { code, stderr, seconds } = await synth(name, ...(name === 'existing-cluster.json' ? [] : ['-c', `config=${file}`]))
       expect(code, stderr).toBe(0)
-      const template = readFileSync(path.join(folder, 'first', 'outbox-relay-orders.template.json'), 'utf8')
-      expect(withoutMetadata(JSON.parse(template))).toEqual(withoutMetadata(exampleTemplate().toJSON()))
-      expect(violations('first')).toEqual([])
+      expect(stderr).not.toMatch(/warning|error/i)
+      expect(seconds).toBeGreaterThan(0)
+      expect(seconds).toBeLessThan(30)
+      expect(violations(name)).toEqual([])
+
+      const config = parseStackConfig(JSON.parse(readFileSync(file, 'utf8')))
+      const id = `outbox-relay-${config.installation}`
+      const template = readFileSync(path.join(folder, name, `${id}.template.json`), 'utf8')
+      // a new cluster goes where the command thinks it is, and this is what it thinks without credentials and region
+      const env = config.cluster.create === undefined ? {} : { env: { region: 'us-east-1' } }
+      const inTests = Template.fromStack(new OutboxRelayStack(temporaryApp(), id, { config, ...env }))
+      expect(withoutMetadata(JSON.parse(template))).toEqual(withoutMetadata(inTests.toJSON()))
+      const manifest = readFileSync(path.join(folder, name, 'manifest.json'), 'utf8')
+      expect(JSON.parse(manifest)).not.toHaveProperty('missing')
     },
   )
+})
 
-  it('takes the configuration of a file named on the command line', { timeout: 120_000 }, async () => {
+describe('the app', { timeout: 300_000 }, () => {
+  it('names the stack after the installation', async () => {
     const file = path.join(folder, 'other.json')
     writeFileSync(file, JSON.stringify({ ...exampleConfig(), installation: 'other_shop' }))
-    expect(await synth('other', '-c', `config=${file}`)).toMatchObject({ code: 0 })
-    expect(readdirSync(path.join(folder, 'other'))).toContain('outbox-relay-other-shop.template.json')
+    expect(await app({ config: file })).toMatchObject({ code: 0 })
+    expect(readdirSync(path.join(folder, 'app'))).toContain('outbox-relay-other-shop.template.json')
+  })
+
+  it('brings a new cluster to where the credentials lead, and goes with an existing one', async () => {
+    const environmentOf = async (config: unknown, installation: string): Promise<unknown> => {
+      const credentials = { CDK_DEFAULT_ACCOUNT: '444455556666', CDK_DEFAULT_REGION: 'eu-west-1' }
+      expect(await app({ config }, credentials)).toMatchObject({ code: 0 })
+      const manifest = JSON.parse(readFileSync(path.join(folder, 'app', 'manifest.json'), 'utf8')) as {
+        readonly artifacts: Readonly<Record<string, { readonly environment?: unknown }>>
+      }
+      return manifest.artifacts[`outbox-relay-${installation}`]?.environment
+    }
+    expect(await environmentOf('examples/config/minimal.json', 'shop')).toBe('aws://444455556666/eu-west-1')
+    expect(await environmentOf('examples/config/existing-cluster.json', 'orders')).toBe('aws://111122223333/eu-central-1')
   })
 })
 
-describe('a mistake in the configuration ends the app with exit code 1 and one line', () => {
+describe('a mistake in the configuration ends the app with exit code 1 and one line', { timeout: 300_000 }, () => {
   const line = (reason: string) => ({ code: 1, stdout: '', stderr: `Configuration error: ${reason}\n` })
 
   it('for a wrong property', async () => {

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest'
+import { parseStackConfig } from '../../lib/stack-config.js'
 import { exampleConfig, exampleStack } from './synthesis.js'
 
 const cluster = exampleConfig().cluster as Readonly<Record<string, unknown>>
@@ -24,6 +25,86 @@ const mistakes: readonly (readonly [mistake: string, changes: Readonly<Record<st
   ],
   ['no database', { cluster: { ...cluster, database: undefined } }, 'cluster.database is missing. It must be a string'],
   [
+    'neither a cluster nor the wish for one',
+    { cluster: { database: 'orders' } },
+    'cluster needs clusterArn (of one that is there) or create (for a new one). Add one of them',
+  ],
+  [
+    'a cluster and the wish for another',
+    { cluster: { ...cluster, create: {} } },
+    'cluster has both clusterArn (of one that is there) and create (for a new one). Remove one of them',
+  ],
+  [
+    'a cluster without its secret',
+    { cluster: { ...cluster, secretArn: undefined } },
+    'cluster.secretArn is missing. An existing cluster needs it: the ARN of the secret to reach it with',
+  ],
+  [
+    'a secret for a cluster that is not there yet',
+    { cluster: { create: {}, secretArn: cluster.secretArn, database: 'orders' } },
+    'cluster.secretArn is of an existing cluster, but cluster.create makes a new one, whose secret RDS keeps. Remove it',
+  ],
+  [
+    'a name that RDS gives to no database',
+    { cluster: { create: {}, database: 'web-shop' } },
+    'cluster.database is "web-shop", but RDS makes a database of 1 to 63 letters, digits or "_", beginning with a letter. Rename it',
+  ],
+  [
+    'a cluster that could pause, beside a relay that never lets it',
+    { cluster: { create: { minCapacity: 0 }, database: 'orders' } },
+    'cluster.create.minCapacity is 0, so that the cluster can pause, but profile "continuous" never stops asking it for events. Set profile to "drain", or cluster.create.minCapacity to 0.5',
+  ],
+  [
+    'a quarter of a capacity unit',
+    { cluster: { create: { minCapacity: 0.25 }, database: 'orders' } },
+    'cluster.create.minCapacity must be a multiple of 0.5. Seen: 0.25',
+  ],
+  [
+    'a least above the most',
+    { cluster: { create: { minCapacity: 8 }, database: 'orders' } },
+    'cluster.create.minCapacity is 8, more than cluster.create.maxCapacity (4). Set it to 4 or less',
+  ],
+  [
+    'a most below what Aurora takes',
+    { cluster: { create: { minCapacity: 0.5, maxCapacity: 0.5 }, database: 'orders' } },
+    'cluster.create.maxCapacity must be at least 1. Seen: 0.5',
+  ],
+  [
+    'a PostgreSQL without the Data API',
+    { cluster: { create: { engineVersion: '12.9' }, database: 'orders' } },
+    'cluster.create.engineVersion must be a version of Aurora PostgreSQL that has the Data API and can pause: 13.15, 14.12, 15.7, 16.3, 17.4, 18.3, or a later minor version of one of these. Seen: "12.9"',
+  ],
+  [
+    'a minor version that is too old',
+    { cluster: { create: { engineVersion: '17.2' }, database: 'orders' } },
+    'cluster.create.engineVersion must be a version of Aurora PostgreSQL that has the Data API and can pause: 13.15, 14.12, 15.7, 16.3, 17.4, 18.3, or a later minor version of one of these. Seen: "17.2"',
+  ],
+  [
+    'protection as a boolean',
+    { cluster: { create: { deletionProtection: true }, database: 'orders' } },
+    'cluster.create.deletionProtection must be one of "on", "off". Seen: true',
+  ],
+  [
+    'a single subnet',
+    {
+      cluster: {
+        create: { network: { vpcId: 'vpc-0123456789abcdef0', subnetIds: ['subnet-0123456789abcdef0'] } },
+        database: 'orders',
+      },
+    },
+    'cluster.create.network.subnetIds must name at least 2 subnets. Seen: ["subnet-0123456789abcdef0"]',
+  ],
+  [
+    'a VPC without its subnets',
+    { cluster: { create: { network: { vpcId: 'vpc-0123456789abcdef0' } }, database: 'orders' } },
+    'cluster.create.network.subnetIds is missing. It must be an array',
+  ],
+  [
+    'the name of a VPC for its id',
+    { cluster: { create: { network: { vpcId: 'main', subnetIds: [] } }, database: 'orders' } },
+    'cluster.create.network.vpcId must be the id of a VPC (vpc-...). Seen: "main"',
+  ],
+  [
     'a schema in capitals',
     { cluster: { ...cluster, schema: 'Orders' } },
     'cluster.schema must be a plain lower-case PostgreSQL schema name. Seen: "Orders"',
@@ -31,12 +112,12 @@ const mistakes: readonly (readonly [mistake: string, changes: Readonly<Record<st
   [
     'a property that is not there',
     { retention: 7 },
-    'retention is not a property here. Remove it; docs/deploy.md lists those there are',
+    'retention is not a property here. Remove it; docs/configuration.md lists those there are',
   ],
   [
     'a misspelt property inside',
     { cluster: { ...cluster, databse: 'orders' } },
-    'cluster.databse is not a property here. Remove it; docs/deploy.md lists those there are',
+    'cluster.databse is not a property here. Remove it; docs/configuration.md lists those there are',
   ],
   [
     'a source of AWS',
@@ -84,6 +165,42 @@ const mistakes: readonly (readonly [mistake: string, changes: Readonly<Record<st
     'destinations.billing is arn:aws:sqs:us-east-1:111122223333:billing, in us-east-1, but the cluster and the relay are in eu-central-1. Name one in eu-central-1; an EventBridge rule can forward to another region',
   ],
   [
+    'a destination that neither is there nor is to be made',
+    { destinations: { bus: { type: 'eventbridge' } }, routes: [] },
+    'destinations.bus needs eventBusArn (of one that is there) or create (for a new one). Add one of them',
+  ],
+  [
+    'a topic that is there and is to be made',
+    {
+      destinations: { bus: { type: 'sns', topicArn: 'arn:aws:sns:eu-central-1:111122223333:news', create: {} } },
+      routes: [],
+    },
+    'destinations.bus has both topicArn (of one that is there) and create (for a new one). Remove one of them',
+  ],
+  [
+    'a key for a queue that gets keys of SQS',
+    {
+      destinations: { bus: { type: 'sqs', create: {}, keyArn: 'arn:aws:kms:eu-central-1:111122223333:key/orders' } },
+      routes: [],
+    },
+    'destinations.bus.keyArn is of an existing one, but destinations.bus.create makes a new one. Remove it',
+  ],
+  [
+    'a queue that is half FIFO',
+    { destinations: { bus: { type: 'sqs', create: { fifo: true } } }, routes: [] },
+    'destinations.bus.create.fifo is not a property here. Remove it; docs/configuration.md lists those there are',
+  ],
+  [
+    'a queue that forgets a message before it is received',
+    { destinations: { bus: { type: 'sqs', create: { maxReceiveCount: 0 } } }, routes: [] },
+    'destinations.bus.create.maxReceiveCount must be at least 1. Seen: 0',
+  ],
+  [
+    'two new queues whose outputs would have one name',
+    { destinations: { 'bus-1': { type: 'sqs', create: {} }, bus_1: { type: 'sqs', create: {} } }, routes: [], default: 'bus-1' },
+    'destinations.bus_1 would have the output DestinationBus1Arn, as destinations.bus-1 has: CloudFormation takes letters and digits alone. Rename one of them',
+  ],
+  [
     'more bytes than a request may have',
     {
       destinations: {
@@ -124,7 +241,7 @@ const mistakes: readonly (readonly [mistake: string, changes: Readonly<Record<st
   [
     'a number that is not there',
     { relay: { batchSize: 10 } },
-    'relay.batchSize is not a property here. Remove it; docs/deploy.md lists those there are',
+    'relay.batchSize is not a property here. Remove it; docs/configuration.md lists those there are',
   ],
   ['a number as text', { relay: { claimRows: '100' } }, 'relay.claimRows must be a number. Seen: "100"'],
   [
@@ -157,6 +274,36 @@ const mistakes: readonly (readonly [mistake: string, changes: Readonly<Record<st
     { alarms: { email: 'on-call@example.com', topicArn: 'arn:aws:sns:eu-central-1:111122223333:on-call' } },
     'alarms.email is "on-call@example.com", but alarms go to a topic of yours. Remove alarms.email and subscribe the address to that topic',
   ],
+  ['more relays than there are', { relays: 9 }, 'relays must be at most 8. Seen: 9'],
+  [
+    'less concurrency than overlapping passes need',
+    { reservedConcurrency: 1 },
+    'reservedConcurrency is 1, but the relay of up to 90 s every 60 s may need 2 at once: the others would be refused, and nobody would relay meanwhile. Set it to 2 or more, or leave it out',
+  ],
+  [
+    'a schema where its keeper belongs',
+    { schema: 'billing' },
+    'schema must be one of "managed", "managed-elsewhere". Seen: "billing"',
+  ],
+  [
+    'a role for a permissions boundary',
+    { permissionsBoundaryArn: 'arn:aws:iam::111122223333:role/developers' },
+    'permissionsBoundaryArn must be the ARN of an IAM policy (arn:aws:iam::<account>:policy/<name>). Seen: "arn:aws:iam::111122223333:role/developers"',
+  ],
+  ['a number for a tag', { tags: { 'cost-centre': 42 } }, 'tags["cost-centre"] must be a string. Seen: 42'],
+  [
+    'a tag that AWS keeps for itself',
+    { tags: { 'aws:owner': 'shop' } },
+    'tags["aws:owner"]: its name must be 1 to 128 letters, digits, spaces or any of "_.:/=+-@", not beginning with "aws:"',
+  ],
+  ['an unknown switch of the canary', { canary: true }, 'canary must be one of "on", "off". Seen: true'],
+  ['a canary once in a blue moon', { canaryMinutes: 90 }, 'canaryMinutes must be at most 60. Seen: 90'],
+  ['a threshold as text', { alarms: { leaseLost: '3' } }, 'alarms.leaseLost must be a number. Seen: "3"'],
+  [
+    'a topic of another service for alarms',
+    { alarms: { topicArn: 'arn:aws:sqs:eu-central-1:111122223333:on-call' } },
+    'alarms.topicArn must be the ARN of an SNS topic (arn:aws:sns:<region>:<account>:<name>). Seen: "arn:aws:sqs:eu-central-1:111122223333:on-call"',
+  ],
   ['no address', { alarms: { email: 'on-call' } }, 'alarms.email must be a valid email. Seen: "on-call"'],
   [
     'a retention that CloudWatch does not know',
@@ -166,6 +313,15 @@ const mistakes: readonly (readonly [mistake: string, changes: Readonly<Record<st
   ['negative retention', { retentionDays: -1 }, 'retentionDays must be at least 0. Seen: -1'],
   ['failed events kept for a minute', { failedRetentionDays: 0.001 }, 'failedRetentionDays must be at least 1. Seen: 0.001'],
 ]
+
+describe('a configuration that is no object at all', () => {
+  it.each([
+    ['a list', [], 'config must be an object. Seen: []'],
+    ['nothing', null, 'config must be an object. Seen: null'],
+  ])('%s', (_what, value, message) => {
+    expect(() => parseStackConfig(value)).toThrow(message)
+  })
+})
 
 describe('a wrong configuration is refused in one line', () => {
   it.each(mistakes)('%s', (_mistake, changes, message) => {
