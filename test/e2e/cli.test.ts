@@ -1,4 +1,6 @@
 import { readFileSync } from 'node:fs'
+import { CreateSecretCommand, SecretsManagerClient } from '@aws-sdk/client-secrets-manager'
+import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { runCli } from '../../src/cli/main.js'
 import type { LocalStackDescription } from '../../src/local/stack.js'
@@ -218,6 +220,28 @@ describe('migrate', () => {
     const { code, err } = await run(['migrate', '--schema', 'taken', '--installation', 'second'])
     expect(err).toMatch(/^outbox: .*"first".*"second".*\n$/)
     expect(code).toBe(4)
+  })
+
+  it("makes a function's database user, as its secret says, and says which secret it cannot read", async () => {
+    const client = new SecretsManagerClient({ region: description.region })
+    const password = 'chosen-for-the-test'
+    const SecretString = JSON.stringify({ username: 'billing_relay', password })
+    const { ARN } = await client.send(new CreateSecretCommand({ Name: 'billing/relay', SecretString }))
+    client.destroy()
+    const { code, out } = await run(['migrate', '--schema', 'billing', '--user-secret', `relay=${ARN!}`])
+    expect([code, out]).toEqual([0, expect.stringMatching(/\ndatabase user: billing_relay \(relay\)\n$/)])
+    expect(out).not.toContain(password)
+    const as = new pg.Client({ connectionString: description.databaseUrl, user: 'billing_relay', password })
+    await as.connect()
+    expect((await as.query('SELECT * FROM billing.outbox_backlog()')).rowCount).toBe(1)
+    await as.end()
+
+    const missing = await run(['migrate', '--schema', 'billing', '--user-secret', `monitor=${ARN!}-none`])
+    expect(missing.err).toMatch(
+      /^outbox: the secret of the monitor's database user cannot be read: arn:.*-none: ResourceNotFound.*\n$/,
+    )
+    const twice = await run(['migrate', '--user-secret', `relay=${ARN!}`, '--user-secret', `relay=${ARN!}`])
+    expect(twice.err).toContain('It must be <function>=<secret ARN>, once for each of relay, cleanup, monitor, canary')
   })
 
   it("creates the inbox's table in a consumer's schema", async () => {
