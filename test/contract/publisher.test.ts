@@ -100,6 +100,11 @@ publisherContract(
     MiniStack: {
       'carries a payload verbatim, in both formats, and what destinations forbid as escapes': 'which encodes the detail anew',
     },
+    LocalStack: {
+      'carries a payload verbatim, in both formats, and what destinations forbid as escapes': 'which encodes the detail anew',
+      'prepares messages of any size that go out in packed requests without one that is too long':
+        'which takes 256 KiB where AWS takes 1 MB',
+    },
   },
 )
 

@@ -63,6 +63,8 @@ export const snsBatchEntries: EntryCodec = {
     }
     const body = rest.body
       .toString()
+      // an empty list may be written as one tag
+      .replace(/<(Successful|Failed)\s*\/>/g, '<$1></$1>')
       .replace('</Successful>', () => `${successful}</Successful>`)
       .replace('</Failed>', () => `${failed}</Failed>`)
     return { ...rest, body }
