@@ -3,7 +3,6 @@ import type { Alarm } from 'aws-cdk-lib/aws-cloudwatch'
 import { Grant, type IGrantable } from 'aws-cdk-lib/aws-iam'
 import type { IFunction } from 'aws-cdk-lib/aws-lambda'
 import { RetentionDays } from 'aws-cdk-lib/aws-logs'
-import { ScheduleExpression } from 'aws-cdk-lib/aws-scheduler'
 import type { ISecret } from 'aws-cdk-lib/aws-secretsmanager'
 import type { ITopic } from 'aws-cdk-lib/aws-sns'
 import type { Construct } from 'constructs'
@@ -151,7 +150,7 @@ export class OutboxRelay extends MeasuredOutbox {
     )
     const cleanupSchedule = tick(this, 'CleanupSchedule', {
       description: `Outbox ${this.installation}: cleanup`,
-      expression: ScheduleExpression.rate(Duration.hours(1)),
+      expression: tickExpression(profile, Duration.hours(1)),
       target: cleanup.function,
     })
 

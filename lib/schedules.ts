@@ -40,7 +40,7 @@ export function tick(scope: Construct, id: string, props: TickProps): Schedule {
   })
 }
 
-/** In profile `drain` relay and monitor tick together, on the clock: the cluster wakes once for both. */
+/** In profile `drain` all tick together, on the clock, cleanup on a tick of the others: the cluster wakes once for all. */
 export function tickExpression(profile: 'continuous' | 'drain', period: Duration): ScheduleExpression {
   if (profile === 'continuous') return ScheduleExpression.rate(period)
   const minutes = period.toMinutes()

@@ -148,12 +148,12 @@ describe('the schedules', () => {
     for (const id of [functions.relay, functions.monitor]) expect(destinationOf(id)).toBeUndefined()
   })
 
-  it('wake the cluster once for relay and monitor in profile drain', () => {
+  it('wake the cluster once for relay, monitor and cleanup in profile drain', () => {
     const template = exampleTemplate({ profile: 'drain', tickMinutes: 15, alarms: {} })
-    const expressions = ['OutboxRelaySchedule', 'OutboxMonitorSchedule'].map(
+    const expressions = ['OutboxRelaySchedule', 'OutboxMonitorSchedule', 'OutboxCleanupSchedule'].map(
       (id) => resource(template, 'AWS::Scheduler::Schedule', id).Properties.ScheduleExpression,
     )
-    expect(expressions).toEqual(['cron(0/15 * * * ? *)', 'cron(0/15 * * * ? *)'])
+    expect(expressions).toEqual(['cron(0/15 * * * ? *)', 'cron(0/15 * * * ? *)', 'cron(0 * * * ? *)'])
     template.hasResourceProperties('AWS::CloudWatch::Alarm', { Threshold: 1800 })
   })
 })
