@@ -1,6 +1,7 @@
 import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { startLocalStack, type LocalStack } from '../../src/local/stack.js'
+import { watchDoubleClaims } from '../support/double-claims.js'
 import { readQueue, type Delivery } from '../support/queue-reader.js'
 
 const events = Number(process.env.OUTBOX_CHAOS_EVENTS ?? 20_000)
@@ -10,13 +11,20 @@ const seed = Number(process.env.OUTBOX_SEED ?? Date.now() % 1_000_000)
 
 describe(`eight relay processes (seed ${seed}; OUTBOX_SEED replays the faults)`, () => {
   let stack: LocalStack
+  let client: pg.Client
   const lines: string[] = []
   beforeAll(async () => {
     stack = await startLocalStack({ port: 0, relays: 8, log: (line) => lines.push(line) })
+    client = new pg.Client({ connectionString: stack.description.databaseUrl })
+    await client.connect()
   }, 120_000)
-  afterAll(() => stack.stop())
+  afterAll(async () => {
+    await client.end()
+    await stack.stop()
+  })
 
-  it(`deliver ${events} events of ${keys} keys, with entry errors, missing entries and lost answers: none lost, none out of order`, async () => {
+  it(`deliver ${events} events of ${keys} keys, with entry errors, missing entries and lost answers: none lost, none out of order, none claimed twice at the same time`, async () => {
+    const doubleClaims = await watchDoubleClaims(client)
     const onSqs = (rate: number, fault: object) => ({ service: 'sqs', operation: 'SendMessageBatch', rate, fault })
     stack.faults.set({
       seed,
@@ -36,29 +44,29 @@ describe(`eight relay processes (seed ${seed}; OUTBOX_SEED replays the faults)`,
       write(databaseUrl),
       readQueue(endpoint, queues.queue!, throttled(enough), 240_000),
       readQueue(endpoint, queues.fifo!, throttled(enough), 240_000),
-    ])
+    ]).finally(async () => {
+      // also when something else went wrong: this would be the reason
+      expect(await doubleClaims()).toMatchObject({ takenWhileLeased: 0, withoutLease: 0 })
+    })
 
     const deliveries = [...queue, ...fifo]
     expect(new Set(deliveries.map(({ eventId }) => eventId)).size).toBe(events)
     expect(outOfOrder(queue)).toEqual([])
     expect(outOfOrder(fifo)).toEqual([])
 
-    const client = new pg.Client({ connectionString: databaseUrl })
-    await client.connect()
-    try {
-      // what was accepted last may still be waiting for its settlement
-      await expect
-        .poll(
-          async () => (await client.query('SELECT count(*)::int AS n FROM outbox_receipt WHERE NOT discarded')).rows as unknown,
-          {
-            timeout: 60_000,
-          },
-        )
-        .toEqual([{ n: events }])
-      expect((await client.query('SELECT * FROM outbox_delivery')).rows).toEqual([])
-    } finally {
-      await client.end()
-    }
+    // what was accepted last may still be waiting for its settlement
+    await expect
+      .poll(
+        async () => (await client.query('SELECT count(*)::int AS n FROM outbox_receipt WHERE NOT discarded')).rows as unknown,
+        {
+          timeout: 60_000,
+        },
+      )
+      .toEqual([{ n: events }])
+    expect((await client.query('SELECT * FROM outbox_delivery')).rows).toEqual([])
+    const { claims, ...double } = await doubleClaims()
+    expect(double).toEqual({ takenWhileLeased: 0, withoutLease: 0 })
+    expect(claims).toBeGreaterThanOrEqual(events)
     const hits = stack.faults.get().rules.map((rule) => (rule as { hits: number }).hits)
     expect(hits.every((count) => count > 0)).toBe(true)
     const { relays } = await stack.state()
@@ -66,7 +74,7 @@ describe(`eight relay processes (seed ${seed}; OUTBOX_SEED replays the faults)`,
     const busy = new Set(lines.filter((line) => line.includes('"Published"')).map((line) => line.split(' ')[0]))
     expect(busy.size).toBeGreaterThan(1)
     console.log(
-      `${events} events, ${deliveries.length - events} duplicates, faults ${hits.join('/')}, ${busy.size} relays at work`,
+      `${events} events, ${claims} claims of one, ${deliveries.length - events} duplicates, faults ${hits.join('/')}, ${busy.size} relays at work`,
     )
   })
 
