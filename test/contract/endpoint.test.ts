@@ -1,4 +1,10 @@
-import { PublishBatchCommand, PublishCommand, CreateTopicCommand, SubscribeCommand } from '@aws-sdk/client-sns'
+import {
+  PublishBatchCommand,
+  type PublishBatchRequestEntry,
+  PublishCommand,
+  CreateTopicCommand,
+  SubscribeCommand,
+} from '@aws-sdk/client-sns'
 import {
   CreateQueueCommand,
   GetQueueUrlCommand,
@@ -198,12 +204,20 @@ describe('SNS behind the endpoint', () => {
 
   it('refuses a batch whole: too long, ids not distinct or not valid, no such topic', async () => {
     const { TopicArn } = await services.snsClient.send(new CreateTopicCommand({ Name: 'whole' }))
-    const publish = (...PublishBatchRequestEntries: { Id: string; Message: string }[]) =>
+    const publish = (...PublishBatchRequestEntries: PublishBatchRequestEntry[]) =>
       services.snsClient.send(new PublishBatchCommand({ TopicArn, PublishBatchRequestEntries }))
     const half = 'x'.repeat(131_073)
     await expect(publish({ Id: '0', Message: half }, { Id: '1', Message: half })).rejects.toMatchObject({
       name: 'BatchRequestTooLongException',
     })
+    // 262,144 bytes are taken, and one more in an attribute is one too many
+    const most = { Id: '0', Message: 'x'.repeat(262_144 - 'nameStringvalue'.length) }
+    const attributed = (StringValue: string) => ({
+      ...most,
+      MessageAttributes: { name: { DataType: 'String', StringValue } },
+    })
+    expect((await publish(attributed('value'))).Successful).toHaveLength(1)
+    await expect(publish(attributed('value+'))).rejects.toMatchObject({ name: 'BatchRequestTooLongException' })
     await expect(publish({ Id: '0', Message: 'x' }, { Id: '0', Message: 'y' })).rejects.toMatchObject({
       name: 'BatchEntryIdsNotDistinctException',
     })

@@ -94,8 +94,10 @@ describe('An event whose idempotency key exists', () => {
     const { transactionId = '' } = await client.send(
       new BeginTransactionCommand({ resourceArn, secretArn, database: service.server.database }),
     )
-    expect(await outbox.writeEvents({ transactionId }, [event('b', 2), event('a', 3)])).toEqual([expect.any(String), first])
-    await client.send(new CommitTransactionCommand({ resourceArn, secretArn, transactionId }))
+    const ids = await outbox
+      .writeEvents({ transactionId }, [event('b', 2), event('a', 3)])
+      .finally(() => client.send(new CommitTransactionCommand({ resourceArn, secretArn, transactionId })))
+    expect(ids).toEqual([expect.any(String), first])
     expect((await written()).map(({ payload }) => payload)).toEqual(['{"orderId":1}', '{"orderId":2}'])
   })
 

@@ -11,6 +11,8 @@ export interface SnsBatchEntry {
   readonly member: string
   readonly id: string
   readonly message: string
+  /** As SNS counts: the message; names, types and values of its attributes. */
+  readonly bytes: number
 }
 
 /** The entries of a `PublishBatch` request, in the order of their numbers. */
@@ -20,8 +22,11 @@ export function snsBatchOf(request: ServiceRequest): readonly SnsBatchEntry[] {
   return [...members]
     .sort((a, b) => Number(a) - Number(b))
     .map((member) => {
-      const field = (name: string) => form.get(`PublishBatchRequestEntries.member.${member}.${name}`) ?? ''
-      return { member, id: field('Id'), message: field('Message') }
+      const prefix = `PublishBatchRequestEntries.member.${member}.`
+      const message = form.get(`${prefix}Message`) ?? ''
+      let bytes = Buffer.byteLength(message)
+      for (const [name, value] of form) if (name.startsWith(`${prefix}MessageAttributes.`)) bytes += Buffer.byteLength(value)
+      return { member, id: form.get(`${prefix}Id`) ?? '', message, bytes }
     })
 }
 

@@ -1,6 +1,6 @@
 import type { Decision } from '../front/entry-codec.js'
 import { errorAnswer, formOf } from '../front/protocol.js'
-import { snsBatchEntries, snsBatchOf } from '../front/sns-entries.js'
+import { type SnsBatchEntry, snsBatchEntries, snsBatchOf } from '../front/sns-entries.js'
 import type { LocalService, ServiceResponse } from '../service.js'
 import { ENTRY_ID } from '../sqs/message-problem.js'
 import type { Fauxqs } from '../sqs/fauxqs.js'
@@ -62,7 +62,7 @@ export function createSns(fauxqs: Fauxqs): Sns {
 }
 
 /** What SNS refuses a whole batch for, as far as fauxqs does not. */
-function batchProblem(entries: readonly { readonly id: string; readonly message: string }[]): ServiceResponse | undefined {
+function batchProblem(entries: readonly SnsBatchEntry[]): ServiceResponse | undefined {
   const refuse = (name: string, message: string) => errorAnswer('sns', { name, status: 400, message })
   const most = 'The batch request contains more entries than permissible (10).'
   if (entries.length === 0) return refuse('EmptyBatchRequest', "The batch request doesn't contain any entries.")
@@ -76,7 +76,7 @@ function batchProblem(entries: readonly { readonly id: string; readonly message:
   if (new Set(entries.map(({ id }) => id)).size < entries.length) {
     return refuse('BatchEntryIdsNotDistinct', 'Two or more batch entries in the request have the same Id.')
   }
-  const bytes = entries.reduce((sum, { message }) => sum + Buffer.byteLength(message), 0)
+  const bytes = entries.reduce((sum, entry) => sum + entry.bytes, 0)
   if (bytes > MAX_BYTES)
     return refuse('BatchRequestTooLong', 'The length of all the batch messages put together is more than the limit.')
   return undefined
