@@ -55,7 +55,8 @@ export function answeringCloudFormation<Result>(
   }
 }
 
-function isDeploymentRequest(event: unknown): event is DeploymentRequest {
+/** CloudFormation's call; people and Secrets Manager ask otherwise. */
+export function isDeploymentRequest(event: unknown): event is DeploymentRequest {
   return typeof event === 'object' && event !== null && 'RequestType' in event && 'ResponseURL' in event
 }
 

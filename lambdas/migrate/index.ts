@@ -8,7 +8,8 @@ import { readUsers } from '../../src/secrets/user-secrets.js'
 import { migrate } from '../../src/store/migrator.js'
 import { checkUser, makeUsers } from '../../src/store/users.js'
 import { createHandler } from '../handler.js'
-import { answeringCloudFormation } from './cloudformation.js'
+import { answeringCloudFormation, isDeploymentRequest } from './cloudformation.js'
+import { untilRoleIsKnown } from './new-role.js'
 
 /** Kept for the life of the process. */
 let secretsManager: SecretsManagerClient | undefined
@@ -34,9 +35,13 @@ const migrateSchema = createHandler({
       return rotated
     }
 
-    const report = await migrate(database, { ...context, installation })
-    const users = await readUsers(client, secrets)
-    await makeUsers(context, users)
+    const bringUpToDate = async () => {
+      const report = await migrate(database, { ...context, installation })
+      const users = await readUsers(client, secrets)
+      await makeUsers(context, users)
+      return { report, users }
+    }
+    const { report, users } = await (isDeploymentRequest(event) ? untilRoleIsKnown(bringUpToDate, context) : bringUpToDate())
     telemetry.log('migration-completed', {
       schema: report.schema,
       schemaVersion: report.schemaVersion,

@@ -55,3 +55,16 @@ it('a cluster that is resuming is waited for', async () => {
   stack.faults.set({ seed: 1, rules: [{ service: 'rds-data', times: 3, fault: { kind: 'resuming', seconds: 1 } }] })
   expect(await ask('Create', release('one'))).toMatchObject({ error: null, Status: 'SUCCESS' })
 })
+
+it.each(['rds-data', 'secretsmanager'] as const)(
+  'a role whose rights %s does not know yet is waited for at a deployment, and at no other time',
+  async (service) => {
+    const denied = { service, times: 2, fault: { kind: 'error', name: 'AccessDeniedException', status: 400 } } as const
+    stack.faults.set({ seed: 1, rules: [denied] })
+    expect(await ask('Create', release('one'))).toMatchObject({ error: null, Status: 'SUCCESS' })
+
+    stack.faults.set({ seed: 1, rules: [denied] })
+    const { error } = await stack.invoke('migrate')
+    expect(error?.message).toContain('AccessDeniedException')
+  },
+)
