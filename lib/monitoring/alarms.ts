@@ -61,9 +61,18 @@ interface Condition {
   readonly threshold: number
   /** Breaching periods, of so many. */
   readonly periods: readonly [number, number]
-  /** `fault`: nobody measures, which is an alarm. `fine`: the metric only comes when something happens. */
-  readonly silence: 'fault' | 'fine'
+  /**
+   * `fault`: nobody measures, which is an alarm. `fine`: the metric only comes when something happens. `unknown`: nobody
+   * measures, which is another alarm's business, and no reason to say that this one is over.
+   */
+  readonly silence: 'fault' | 'fine' | 'unknown'
 }
+
+const treatments = {
+  fault: TreatMissingData.BREACHING,
+  fine: TreatMissingData.NOT_BREACHING,
+  unknown: TreatMissingData.IGNORE,
+} as const
 
 /** A day, by the hour: CloudWatch looks at no more than a day at once. */
 const hoursOfCleanup = 24
@@ -115,7 +124,7 @@ function createAlarm(scope: Construct, id: string, condition: Condition, options
     comparisonOperator: is === 'above' ? ComparisonOperator.GREATER_THAN_THRESHOLD : ComparisonOperator.LESS_THAN_THRESHOLD,
     datapointsToAlarm,
     evaluationPeriods,
-    treatMissingData: silence === 'fault' ? TreatMissingData.BREACHING : TreatMissingData.NOT_BREACHING,
+    treatMissingData: treatments[silence],
   })
   const notify = new SnsAction(options.topic)
   alarm.addAlarmAction(notify)
@@ -138,7 +147,7 @@ function conditionsOf(props: AlarmsProps): Readonly<Record<keyof OutboxAlarms, C
   // a period may see no pass end, and the first pass ends when it has run its time: three more are silence
   const silent = 3 + Math.ceil(pass.toSeconds() / tick.toSeconds())
   const nothing = { is: 'below', threshold: 1, periods: [silent, silent], silence: 'fault' } as const
-  const any = { is: 'above', threshold: 0, periods: [1, 1], silence: 'fine' } as const
+  const any = { is: 'above', threshold: 0, periods: [1, 1], silence: 'unknown' } as const
   // a failover, a frozen process or a lost tick heals by itself, within two minutes
   const again = { is: 'above', threshold: 0, periods: [3, 5], silence: 'fine' } as const
   return {
@@ -166,7 +175,7 @@ function conditionsOf(props: AlarmsProps): Readonly<Record<keyof OutboxAlarms, C
       silence: 'fault',
     },
     // tried again once a minute at least, and counted each time
-    unroutedEvents: { ...any, metric: outbox('Unrouted', Stats.SUM), periods: [2, 3] },
+    unroutedEvents: { ...any, metric: outbox('Unrouted', Stats.SUM), periods: [2, 3], silence: 'fine' },
     leaseLost: { ...again, metric: outbox('LeaseLost', Stats.SUM), threshold: props.leaseLost ?? 0 },
     dataApiErrors: { ...again, metric: outbox('DataApiErrors', Stats.SUM), threshold: props.dataApiErrors ?? 0 },
     destinationsMissing: { ...any, metric: outbox('DestinationsMissing', Stats.MAXIMUM) },

@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
 import { alarmCatalogue, type AlarmName } from '../../lib/monitoring/alarm-catalogue.js'
 import { metricCatalogue, metricNamespace } from '../../src/telemetry/metrics.js'
-import type { AlarmDefinition } from '../support/alarm-evaluator.js'
+import { evaluate, type AlarmDefinition } from '../support/alarm-evaluator.js'
 import { exampleTemplate, resourcesOf, type Resource } from './synthesis.js'
 
 interface AlarmProperties extends AlarmDefinition {
@@ -43,7 +43,7 @@ describe('each alarm', () => {
     const { AlarmActions, OKActions, TreatMissingData, Metrics } = Properties
     expect(AlarmActions).toEqual([{ Ref: expect.stringMatching(/^OutboxAlarmTopic/) as string }])
     expect(OKActions).toEqual(AlarmActions)
-    expect(['breaching', 'notBreaching']).toContain(TreatMissingData)
+    expect(['breaching', 'notBreaching', 'ignore']).toContain(TreatMissingData)
     // metric math, which not every emulator deploys
     expect(Metrics).toBeUndefined()
   })
@@ -77,6 +77,13 @@ describe('each alarm', () => {
       const begins = `Outbox${watchedSchedule[name as keyof typeof watchedSchedule]}Schedule`
       expect(DependsOn, name).toContainEqual(expect.stringMatching(`^${begins}`))
     }
+  })
+
+  it.each(['failedEvents', 'destinationsMissing'])('%s is not over because nobody measures any more', (name) => {
+    const [, { Properties }] = alarms.find(([each]) => each === name)!
+    const silence = [null, null, null]
+    expect(evaluate(Properties, silence, 'ALARM')).toBe('ALARM')
+    expect(evaluate(Properties, silence, 'OK')).toBe('OK')
   })
 
   it.each(alarms)('%s watches a metric that something emits, with its dimensions', (_, { Properties }) => {
