@@ -186,6 +186,12 @@ export class OutboxRelay extends MeasuredOutbox {
       })
       users.rotateBy(migrate.function, props.passwordRotation ?? Duration.days(30), migration)
     } else {
+      if (props.passwordRotation !== undefined && props.passwordRotation.toDays() > 0)
+        throw new ConfigurationError(
+          'passwordRotationDays',
+          `passwordRotationDays is ${props.passwordRotation.toDays()}, but passwords are rotated by the migrate function, which a schema ` +
+            'that is managed elsewhere leaves out. Remove it, or let the deployment manage the schema',
+        )
       users.keepPasswords('The migration makes the users and rotates their passwords, and it runs elsewhere.')
     }
 

@@ -225,13 +225,13 @@ const tags = z
 export const stackConfigSchema = z.strictObject({
   installation: property(
     databaseSettings.installation.parse,
-    'name of the installation: part of the name of the stack, and the `service` of its metrics and logs. A second one on the same outbox is refused',
+    'name of the installation: part of the names of the stack and of its database users (so at most 53 characters), and the `service` of its metrics and logs. A second one on the same outbox is refused',
     'required',
   ),
   cluster: property(clusterSchema, 'where the outbox is: an existing cluster, or a new one', 'required'),
   schema: property(
     z.enum(['managed', 'managed-elsewhere']),
-    '`managed`: each deployment brings the schema up to date first. `managed-elsewhere`: nothing in the stack does; run `npx aurora-outbox-relay migrate` or its plain SQL files before each deployment',
+    '`managed`: each deployment brings the schema up to date first. `managed-elsewhere`: nothing in the stack does; run `npx aurora-outbox-relay migrate` or its plain SQL before each deployment, and once more with `--user-secret` after the first, which makes the secrets (deploy.md)',
     'managed',
   ),
   source: property(relaySettings.source.parse, 'CloudEvents `source` of every message', 'outbox-relay'),

@@ -286,6 +286,11 @@ const mistakes: readonly (readonly [mistake: string, changes: Readonly<Record<st
     'schema must be one of "managed", "managed-elsewhere". Seen: "billing"',
   ],
   [
+    'passwords that nobody would rotate',
+    { schema: 'managed-elsewhere', passwordRotationDays: 7 },
+    'passwordRotationDays is 7, but passwords are rotated by the migrate function, which a schema that is managed elsewhere leaves out. Remove it, or let the deployment manage the schema',
+  ],
+  [
     'a role for a permissions boundary',
     { permissionsBoundaryArn: 'arn:aws:iam::111122223333:role/developers' },
     'permissionsBoundaryArn must be the ARN of an IAM policy (arn:aws:iam::<account>:policy/<name>). Seen: "arn:aws:iam::111122223333:role/developers"',
