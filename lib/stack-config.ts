@@ -54,8 +54,10 @@ export function destinationOutput(name: string): string {
 }
 
 /** What the configuration alone can have wrong; the rest is checked by the construct (checks.ts). */
-function checkWhatBelongsTogether({ cluster, destinations, profile }: StackConfig): void {
+function checkWhatBelongsTogether(config: StackConfig): void {
+  const { cluster, destinations, profile } = config
   checkCluster(cluster, profile)
+  checkRegion(config)
   const outputs = new Map<string, string>()
   for (const [name, destination] of Object.entries(destinations)) {
     checkDestination(`destinations.${name}`, destination)
@@ -103,6 +105,31 @@ function checkCluster({ create, ...existing }: StackConfig['cluster'], profile: 
         'Set profile to "drain", or cluster.create.minCapacity to 0.5',
     )
 }
+
+/** An existing cluster decides where the stack is. The destinations themselves are looked at by the construct (checks.ts). */
+function checkRegion({ cluster, destinations, userSecretsKeyArn, alarms }: StackConfig): void {
+  const region = regionOf(cluster.clusterArn)
+  if (region === undefined) return
+  const arns: Readonly<Record<string, string | undefined>> = {
+    'cluster.secretArn': cluster.secretArn,
+    'cluster.secretKeyArn': cluster.secretKeyArn,
+    userSecretsKeyArn,
+    'alarms.topicArn': alarms?.topicArn,
+    ...Object.fromEntries(
+      Object.entries(destinations).map(([name, one]) => [
+        `destinations.${name}.keyArn`,
+        'keyArn' in one ? one.keyArn : undefined,
+      ]),
+    ),
+  }
+  for (const [property, arn] of Object.entries(arns)) {
+    const seen = regionOf(arn)
+    if (seen !== undefined && seen !== region)
+      refuse(property, `is in ${seen} (${arn}), but the cluster, and with it the stack, is in ${region}. Name one in ${region}`)
+  }
+}
+
+const regionOf = (arn: string | undefined): string | undefined => arn?.split(':')[3]
 
 function checkDestination(property: string, destination: StackConfig['destinations'][string]): void {
   const { create } = destination

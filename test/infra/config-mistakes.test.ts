@@ -286,6 +286,36 @@ const mistakes: readonly (readonly [mistake: string, changes: Readonly<Record<st
     'schema must be one of "managed", "managed-elsewhere". Seen: "billing"',
   ],
   [
+    'a secret that the Data API of the cluster cannot read',
+    {
+      cluster: {
+        clusterArn: 'arn:aws:rds:eu-central-1:111122223333:cluster:orders',
+        secretArn: 'arn:aws:secretsmanager:us-east-1:111122223333:secret:orders-outbox-a1B2c3',
+        database: 'orders',
+      },
+    },
+    'cluster.secretArn is in us-east-1 (arn:aws:secretsmanager:us-east-1:111122223333:secret:orders-outbox-a1B2c3), but the cluster, and with it the stack, is in eu-central-1. Name one in eu-central-1',
+  ],
+  [
+    'a topic that the alarms of the region cannot reach',
+    { alarms: { topicArn: 'arn:aws:sns:us-east-1:111122223333:on-call' } },
+    'alarms.topicArn is in us-east-1 (arn:aws:sns:us-east-1:111122223333:on-call), but the cluster, and with it the stack, is in eu-central-1. Name one in eu-central-1',
+  ],
+  [
+    'a key that does not seal a queue of the region',
+    {
+      destinations: {
+        bus: {
+          type: 'sqs',
+          queueArn: 'arn:aws:sqs:eu-central-1:111122223333:billing',
+          keyArn: 'arn:aws:kms:us-east-1:111122223333:key/orders',
+        },
+      },
+      routes: [],
+    },
+    'destinations.bus.keyArn is in us-east-1 (arn:aws:kms:us-east-1:111122223333:key/orders), but the cluster, and with it the stack, is in eu-central-1. Name one in eu-central-1',
+  ],
+  [
     'passwords that nobody would rotate',
     { schema: 'managed-elsewhere', passwordRotationDays: 7 },
     'passwordRotationDays is 7, but passwords are rotated by the migrate function, which a schema that is managed elsewhere leaves out. Remove it, or let the deployment manage the schema',
