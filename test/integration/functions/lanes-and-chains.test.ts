@@ -122,7 +122,7 @@ async function expectAllInOrder(from: Session, events: number, left: number): Pr
 
 describe('a scheduled event', () => {
   test('comes at its time, and ages from then', async () => {
-    await add(session, 1, { columns: { available_at: `now() + interval '300 milliseconds'` } })
+    await add(session, 1, { columns: { available_at: `now() + interval '2 seconds'` } })
     await add(session, 1, { from: 2, columns: { available_at: `now() - interval '5 seconds'` } })
     await add(session, 1, { from: 3, columns: { available_at: `'infinity'` } })
     const first = await claim(session)
@@ -137,11 +137,11 @@ describe('a scheduled event', () => {
     expect(then).toMatchObject({ due: 1, backing_off: 0 })
     const second = await claim(session)
     expect(second.rows.map(({ payload }) => payload)).toEqual(['{"i":1}'])
-    expect(Date.now() - second.rows[0]!.due_at_ms).toBeLessThan(2_000)
+    expect(Date.now() - second.rows[0]!.due_at_ms).toBeLessThan(10_000)
   })
 
   test('keeps its place among those of its key that are due at the same time, however the rows lie', async () => {
-    await add(session, 600, { key: `'s'`, columns: { available_at: `date_trunc('second', now()) + interval '1 second'` } })
+    await add(session, 600, { key: `'s'`, columns: { available_at: `date_trunc('second', now()) + interval '3 seconds'` } })
     await session.query(
       `CREATE TEMP TABLE kept AS SELECT * FROM outbox_delivery; DELETE FROM outbox_delivery;
        INSERT INTO outbox_delivery SELECT * FROM kept ORDER BY seq DESC; DROP TABLE kept`,
