@@ -1,12 +1,14 @@
 import { Command, Option } from 'commander'
 import { listEvents, type EventStatus, type EventStatusRow } from '../store/postgres/status.js'
+import { listBlockedKeys } from '../store/postgres/operate.js'
+import { blockedKeyLines } from './blocked.js'
 import { examples, jsonFlag, type CommandContext } from './command.js'
-import { addConnectionOptions, readConnection, type ConnectionOptions } from './connection.js'
+import { addConnectionOptions, readConnection, type Connection, type ConnectionOptions } from './connection.js'
 import { withDatabase } from './database.js'
 import { databaseNowMs, eventJson, relativeText, sinceMs, statusText } from './event-view.js'
 import { integerBetween } from './option.js'
 import { withProgress } from './progress.js'
-import { writeJson } from './terminal.js'
+import { writeJson, type Terminal } from './terminal.js'
 import { shortened, tableLines } from './text.js'
 
 const statuses = ['pending', 'published', 'failed', 'discarded', 'unknown'] as const satisfies readonly EventStatus[]
@@ -16,6 +18,7 @@ interface ListOptions extends ConnectionOptions {
   readonly eventType?: string
   readonly destination?: string
   readonly key?: string
+  readonly blocked?: true
   readonly limit: number
   readonly json?: true
 }
@@ -28,6 +31,13 @@ export function listCommand({ terminal }: CommandContext): Command {
     .option('--event-type <type>', 'only events of this type')
     .option('--destination <name>', 'only events for this destination')
     .option('--key <key>', 'only events of this ordering key')
+    .addOption(
+      new Option('--blocked', 'ordering keys that a failed event blocks, in place of events').conflicts([
+        'status',
+        'eventType',
+        'destination',
+      ]),
+    )
     .addOption(new Option('--limit <number>', 'at most so many, 1 to 500').argParser(integerBetween(1, 500)).default(20))
     .option(...jsonFlag)
   return addConnectionOptions(command, 60)
@@ -36,12 +46,17 @@ export function listCommand({ terminal }: CommandContext): Command {
       examples([
         ['outbox list', 'the newest 20 events'],
         ['outbox list --status failed', 'what needs an operator'],
+        ['outbox list --blocked', 'which keys wait for an operator, and how many events with them'],
         ['outbox list --key customer-7 --status pending', 'what a customer waits for'],
         ['outbox list --event-type OrderCreated --limit 500 --json', 'for a script'],
       ]),
     )
     .action(async (options: ListOptions) => {
       const connection = readConnection(options, terminal)
+      if (options.blocked === true) {
+        await listBlocked(connection, options, terminal)
+        return
+      }
       const { nowMs, found } = await withProgress(terminal, 'reading events', () =>
         withDatabase(connection, async (database) => {
           const { status, eventType, destination, key: orderingKey, limit } = options
@@ -60,6 +75,23 @@ export function listCommand({ terminal }: CommandContext): Command {
       terminal.out(`${events.length === 0 ? 'no events' : eventLines(events, nowMs).join('\n')}\n`)
       if (more) terminal.err(`outbox: there are more; the newest ${options.limit} are shown (--limit)\n`)
     })
+}
+
+async function listBlocked(connection: Connection, { key, limit, json }: ListOptions, terminal: Terminal): Promise<void> {
+  const { nowMs, found } = await withProgress(terminal, 'reading events', () =>
+    withDatabase(connection, async (database) => {
+      const found = await listBlockedKeys(database, connection.schema, { orderingKey: key, limit: limit + 1 })
+      return { found, nowMs: await databaseNowMs(database) }
+    }),
+  )
+  const keys = found.slice(0, limit)
+  const more = found.length > keys.length
+  if (json === true) {
+    writeJson(terminal, { nowMs, keys, more })
+    return
+  }
+  terminal.out(`${keys.length === 0 ? 'no blocked keys' : blockedKeyLines(keys, nowMs).join('\n')}\n`)
+  if (more) terminal.err(`outbox: there are more; the ${limit} that have waited longest are shown (--limit)\n`)
 }
 
 function eventLines(events: readonly EventStatusRow[], nowMs: number): string[] {

@@ -1,4 +1,6 @@
 import { Command, CommanderError } from 'commander'
+import { actCommand } from './act.js'
+import { acts } from './acts.js'
 import { examples, type CommandContext } from './command.js'
 import { demoCommand } from './demo.js'
 import { exitCode, exitCodeLines, type ExitCode } from './exit-code.js'
@@ -26,12 +28,14 @@ export function createProgram(context: CommandContext): Command {
         ['outbox demo', 'see it run on this machine, without an AWS account'],
         ['outbox local --relays 1', 'a whole local stack to develop against'],
         ['outbox status', 'what is waiting, since when, and what failed'],
+        ['outbox redrive --all --dry-run', 'which failed events would be sent again'],
         ['outbox list --help', 'the options of one command, with examples'],
       ]) + `\nExit codes:\n${exitCodeLines.map((line) => `  ${line}\n`).join('')}`,
     )
   for (const create of [localCommand, demoCommand, migrateCommand, statusCommand, listCommand, showCommand]) {
     program.addCommand(create(context))
   }
+  for (const act of acts) program.addCommand(actCommand(act, context))
   for (const command of [program, ...program.commands]) {
     command.exitOverride().configureOutput({
       writeOut: context.terminal.out,

@@ -1,4 +1,4 @@
-import { Argument, Command, InvalidArgumentError } from 'commander'
+import { Argument, Command } from 'commander'
 import { createOutboxStore } from '../store/postgres/outbox-store.js'
 import { showEvent, type EventStatusRow } from '../store/postgres/status.js'
 import { examples, jsonFlag, type CommandContext } from './command.js'
@@ -6,6 +6,7 @@ import { addConnectionOptions, readConnection, type ConnectionOptions } from './
 import { withDatabase } from './database.js'
 import { databaseNowMs, eventJson, relativeText, statusText } from './event-view.js'
 import { exitCode } from './exit-code.js'
+import { eventId } from './option.js'
 import { withProgress } from './progress.js'
 import { writeJson } from './terminal.js'
 import { fieldLines, momentText } from './text.js'
@@ -54,13 +55,6 @@ export function showCommand({ terminal, finish }: CommandContext): Command {
       terminal.out(`${eventLines(event, nowMs).join('\n')}\n`)
       if (payload !== null) terminal.out(`\n${payload}\n`)
     })
-}
-
-function eventId(text: string): string {
-  if (!/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(text)) {
-    throw new InvalidArgumentError('It must be a UUID, e.g. 0197f3a2-7c1e-7d33-9a3b-6f0c8a1b2c3d.')
-  }
-  return text.toLowerCase()
 }
 
 function eventLines(event: EventStatusRow, nowMs: number): string[] {

@@ -76,6 +76,8 @@ describe('functions', () => {
     operate: `SELECT outbox_operate('redrive', '{}', 1, false, 'a', 'b')`,
     replay: `SELECT outbox_replay('{}', 1, false, 'a', 'b')`,
     repair: 'SELECT * FROM outbox_repair(NULL, 1, false)',
+    choose: `SELECT * FROM outbox_choose('redrive', '{}', 1)`,
+    before: `SELECT outbox_done_before('a')`,
     requeue: `SELECT outbox_requeue('{}', '{}')`,
     free: `SELECT outbox_free_followers('{}')`,
     lock: `SELECT outbox_lock_keys('{a}')`,
@@ -85,7 +87,7 @@ describe('functions', () => {
     outbox_relay: ['claim', 'settle', 'renew', 'start', 'chunks', 'unhold', 'backlog'],
     outbox_cleanup: ['cleanup', 'expire'],
     outbox_monitor: ['backlog'],
-    outbox_operator: ['chunks', 'backlog', 'operate', 'replay', 'repair'],
+    outbox_operator: ['chunks', 'backlog', 'operate', 'replay', 'repair', 'choose'],
   }
 
   test.each(roles)('%s may call what it needs, and nothing else', async (role) => {

@@ -50,7 +50,7 @@ export async function startDestinationServices({ name, endpoint }: Provider): Pr
   const upstream = forwardTo(endpoint)
   const faults = new Faults((destination) => destination)
   const front = createFront(
-    { sqs: upstream, sns: upstream, events: upstream, 'rds-data': upstream, secretsmanager: upstream },
+    { sqs: upstream, sns: upstream, events: upstream, 'rds-data': upstream, secretsmanager: upstream, sts: upstream },
     faults,
   )
   const server = await startEndpoint(0, (request) => front.handle(request))

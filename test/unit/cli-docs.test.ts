@@ -18,9 +18,12 @@ function blockOf(heading: string): string | undefined {
 }
 
 describe('docs/cli.md', () => {
-  it.each(['local', 'demo', 'migrate', 'status', 'list', 'show'])('shows the --help of %s as it is', async (name) => {
-    expect(blockOf(`outbox ${name}`)).toBe(await helpOf(name))
-  })
+  it.each(['local', 'demo', 'migrate', 'status', 'list', 'show', 'redrive', 'discard', 'release', 'replay'])(
+    'shows the --help of %s as it is',
+    async (name) => {
+      expect(blockOf(`outbox ${name}`)).toBe(await helpOf(name))
+    },
+  )
 
   it('explains every exit code in the words of --help', () => {
     for (const line of exitCodeLines) {

@@ -27,6 +27,32 @@ describe("a person's mistake", () => {
     [['list', '--limit', 'many'], /^outbox: .*'many' is invalid/],
     [['local', '--port', '70000'], /^outbox: .*from 0 to 65535\n$/],
     [['local', '--engine', 'mysql'], /^outbox: .*'mysql' is invalid\. Allowed choices are postgres\n$/],
+    [['list', '--blocked', '--status', 'failed'], /^outbox: option '--blocked' cannot be used with option '--status/],
+    [
+      ['redrive'],
+      /^outbox: redrive has no filter\. It must be at least one of --id, .*--error-code, .*or --all for every failed event\n$/,
+    ],
+    [['replay', '--reason', 'r'], /^outbox: replay has no filter\. (?!.*--error-code).*or --all for every published event\n$/],
+    [['redrive', '--all', '--key', 'k'], /^outbox: option '--all' cannot be used with option '--key <key>'\n$/],
+    [['redrive', '--id', 'seven'], /^outbox: .*'seven' is invalid.*It must be a UUID/],
+    [['redrive', '--all'], /^outbox: --reason is not set\. It must be: why, in 1 to 500 characters; the audit keeps it\n$/],
+    [['redrive', '--all', '--reason', ' '], /^outbox: .*It must be 1 to 500 characters that are not all blank\n$/],
+    [['redrive', '--all', '--limit', '0'], /^outbox: .*'0' is invalid\. It must be an integer from 1 to 10000000\n$/],
+    [['redrive', '--all', '--rate', '0.5'], /^outbox: .*'0\.5' is invalid\. It must be an integer from 1 to 100000\n$/],
+    [['redrive', '--from', '2026-11-29T10:00:00'], /^outbox: .*It must be a moment with its zone, e\.g\. 2026-11-29T10:00:00Z/],
+    [['redrive', '--from', '2026-02-31T10:00:00Z'], /^outbox: .*'2026-02-31T10:00:00Z' is invalid/],
+    [['redrive', '--until', '1796000000'], /^outbox: .*'1796000000' is invalid/],
+    [
+      ['redrive', '--from', '2026-11-29T10:00:00Z', '--until', '2026-11-29T10:00:00+01:00'],
+      /^outbox: --until is wrong: must be later than --from\. Seen: 2026-11-29T09:00:00\.000Z\n$/,
+    ],
+    [
+      ['discard', '--all', '--reason', 'r'],
+      /^outbox: --yes is not set\. It must be, because a discarded event is never delivered\n$/,
+    ],
+    [['redrive', '--all', '--reason', 'r', '--yes'], /^outbox: unknown option '--yes'/],
+    [['redrive', '--all', '--reason', 'r', '--actor', 'me'], /^outbox: unknown option '--actor'/],
+    [['replay', '--error-code', 'X'], /^outbox: unknown option '--error-code'/],
     [['demo', '--orders'], /^outbox: option '--orders <number>' argument missing\n$/],
     [['migrate', '--print', '--installation', 'a'], /^outbox: option '--print' cannot be used with option '--installation/],
   ])('%j is one line on stderr, nothing on stdout, and exit code 2', async (args, line) => {
@@ -56,22 +82,21 @@ describe("a person's mistake", () => {
   })
 })
 
+const commands = ['local', 'demo', 'migrate', 'status', 'list', 'show', 'redrive', 'discard', 'release', 'replay']
+
 describe('--help', () => {
-  it.each(['local', 'demo', 'migrate', 'status', 'list', 'show'])(
-    'of %s goes to stdout with examples, exit code 0',
-    async (name) => {
-      const { code, out, err } = await run([name, '--help'])
-      expect(out).toMatch(new RegExp(`^Usage: outbox ${name} `))
-      expect(out).toContain('--json')
-      expect(out).toMatch(new RegExp(`\\nExamples:\\n {2}outbox ${name}`))
-      expect(err).toBe('')
-      expect(code).toBe(exitCode.ok)
-    },
-  )
+  it.each(commands)('of %s goes to stdout with examples, exit code 0', async (name) => {
+    const { code, out, err } = await run([name, '--help'])
+    expect(out).toMatch(new RegExp(`^Usage: outbox ${name} `))
+    expect(out).toContain('--json')
+    expect(out).toMatch(new RegExp(`\\nExamples:\\n {2}outbox ${name}`))
+    expect(err).toBe('')
+    expect(code).toBe(exitCode.ok)
+  })
 
   it('of the whole names the commands and the exit codes, and is what no argument at all answers', async () => {
     const { code, out } = await run(['--help'])
-    for (const name of ['local', 'demo', 'migrate', 'status', 'list', 'show']) expect(out).toMatch(new RegExp(`\\n {2}${name} `))
+    for (const name of commands) expect(out).toMatch(new RegExp(`\\n {2}${name} `))
     expect(out).toContain('Exit codes:')
     for (const value of Object.values(exitCode)) expect(out).toMatch(new RegExp(`\\n {2}${value} +\\S`))
     expect(code).toBe(exitCode.ok)

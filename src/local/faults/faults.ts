@@ -38,6 +38,7 @@ const THROTTLES: Readonly<Record<ServiceName, { readonly name: string; readonly 
   events: { name: 'ThrottlingException', status: 400 },
   'rds-data': { name: 'ThrottlingException', status: 400 },
   secretsmanager: { name: 'ThrottlingException', status: 400 },
+  sts: { name: 'Throttling', status: 400 },
 }
 
 /** The fault rules in force, and what they make of each request. */

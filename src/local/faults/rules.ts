@@ -49,7 +49,7 @@ const rule = z
   .superRefine(({ service, destination, fault: { kind } }, context) => {
     const refuse = (path: string[], message: string) => context.addIssue({ code: 'custom', path, message })
     if (kind === 'resuming' && service !== 'rds-data') refuse(['fault', 'kind'], 'must be another: only rds-data resumes')
-    if (service !== 'rds-data' && service !== 'secretsmanager') return
+    if (service === 'sqs' || service === 'sns' || service === 'events') return
     if (ENTRY_FAULTS.includes(kind))
       refuse(['fault', 'kind'], `must be one of error, throttle, latency, drop-reply, reset, resuming: ${service} has no entries`)
     if (destination !== undefined) refuse(['destination'], `must be absent: ${service} has no destinations`)

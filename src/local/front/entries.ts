@@ -27,7 +27,7 @@ export function entriesOf(call: ServiceCall): readonly Entry[] {
 function wholeCall({ service, request }: ServiceCall): Entry {
   if (service === 'rds-data') return { resource: '', text: text(jsonOf(request)?.['sql']) }
   const body = request.body.toString('utf8')
-  if (service === 'secretsmanager') return { resource: '', text: body }
+  if (service === 'secretsmanager' || service === 'sts') return { resource: '', text: body }
   if (service === 'sns') return { resource: nameOf(formOf(request).get('TopicArn')), text: body }
   const json = jsonOf(request)
   const resource = service === 'sqs' ? queueNameOf(json?.['QueueUrl']) : nameOf(json?.['EventBusName'])

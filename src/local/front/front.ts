@@ -42,7 +42,7 @@ export function createFront(services: Readonly<Record<ServiceName, LocalService>
     async handle(request) {
       const call = identify(request)
       if (call === undefined) {
-        const message = `nothing here serves ${request.method} ${request.path}: only RDS Data API, SQS (JSON protocol), SNS, EventBridge, Secrets Manager and /_local/`
+        const message = `nothing here serves ${request.method} ${request.path}: only RDS Data API, SQS (JSON protocol), SNS, EventBridge, Secrets Manager, STS and /_local/`
         return { status: 404, headers: { 'content-type': 'application/json' }, body: JSON.stringify({ message }) }
       }
       const name = `${call.service}.${call.operation}`

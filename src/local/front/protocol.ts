@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import type { ServiceRequest, ServiceResponse } from '../service.js'
 
-export const SERVICES = ['sqs', 'sns', 'events', 'rds-data', 'secretsmanager'] as const
+export const SERVICES = ['sqs', 'sns', 'events', 'rds-data', 'secretsmanager', 'sts'] as const
 export type ServiceName = (typeof SERVICES)[number]
 
 /** Every queue, topic and bus of the local stack belongs to this account and region, whatever the caller's credentials say. */
@@ -24,6 +24,8 @@ const DATA_API_OPERATIONS: Readonly<Record<string, string>> = {
   '/ExecuteSql': 'ExecuteSql',
 }
 
+const FORM_VERSIONS: Readonly<Record<string, 'sns' | 'sts'>> = { '2010-03-31': 'sns', '2011-06-15': 'sts' }
+
 /** Which operation a request calls; undefined if none of the services here knows it. */
 export function identify(request: ServiceRequest): ServiceCall | undefined {
   const path = request.path.split('?', 1)[0] ?? ''
@@ -38,8 +40,9 @@ export function identify(request: ServiceRequest): ServiceCall | undefined {
   if ((request.headers['content-type'] ?? '').includes('x-www-form-urlencoded')) {
     const form = formOf(request)
     const action = form.get('Action')
-    // 2010-03-31 is the one version that SNS ever had; SQS and STS, which also speak forms, have others
-    if (action !== null && form.get('Version') === '2010-03-31') return { service: 'sns', operation: action, request }
+    // each has had one version ever; SQS, which also speaks forms, has another
+    const service = FORM_VERSIONS[form.get('Version') ?? '']
+    if (action !== null && service !== undefined) return { service, operation: action, request }
   }
   return undefined
 }
@@ -85,19 +88,25 @@ const CONTENT_TYPES: Readonly<Record<ServiceName, string>> = {
   events: 'application/x-amz-json-1.1',
   'rds-data': 'application/json',
   secretsmanager: 'application/x-amz-json-1.1',
+  sts: 'text/xml',
 }
+
+const XML_NAMESPACES = {
+  sns: 'http://sns.amazonaws.com/doc/2010-03-31/',
+  sts: 'https://sts.amazonaws.com/doc/2011-06-15/',
+} as const
 
 /** A successful answer with a JSON body. */
 export function jsonAnswer(service: ServiceName, body: unknown): ServiceResponse {
   return { status: 200, headers: answerHeaders(service), body: JSON.stringify(body) }
 }
 
-/** A successful answer of SNS, whose protocol is XML. */
-export function xmlAnswer(operation: string, result: string): ServiceResponse {
+/** A successful answer of a service whose protocol is XML. */
+export function xmlAnswer(operation: string, result: string, service: 'sns' | 'sts' = 'sns'): ServiceResponse {
   const body =
-    `<${operation}Response xmlns="http://sns.amazonaws.com/doc/2010-03-31/"><${operation}Result>${result}</${operation}Result>` +
+    `<${operation}Response xmlns="${XML_NAMESPACES[service]}"><${operation}Result>${result}</${operation}Result>` +
     `<ResponseMetadata><RequestId>${randomUUID()}</RequestId></ResponseMetadata></${operation}Response>`
-  return { status: 200, headers: answerHeaders('sns'), body }
+  return { status: 200, headers: answerHeaders(service), body }
 }
 
 export interface ServiceFault {
@@ -109,9 +118,9 @@ export interface ServiceFault {
 /** An error as the service would word it on the wire, so that every SDK decodes its name. */
 export function errorAnswer(service: ServiceName, fault: ServiceFault): ServiceResponse {
   const side = fault.status < 500 ? 'Sender' : 'Receiver'
-  if (service === 'sns') {
+  if (service === 'sns' || service === 'sts') {
     const body =
-      `<ErrorResponse xmlns="http://sns.amazonaws.com/doc/2010-03-31/"><Error><Type>${side}</Type><Code>${escapeXml(fault.name)}</Code>` +
+      `<ErrorResponse xmlns="${XML_NAMESPACES[service]}"><Error><Type>${side}</Type><Code>${escapeXml(fault.name)}</Code>` +
       `<Message>${escapeXml(fault.message)}</Message></Error><RequestId>${randomUUID()}</RequestId></ErrorResponse>`
     return { status: fault.status, headers: answerHeaders(service), body }
   }

@@ -11,6 +11,7 @@ import { createSns } from '../sns/sns.js'
 import { createFauxqs } from '../sqs/fauxqs.js'
 import type { Sqs } from '../sqs/sqs.js'
 import { createSqs } from '../sqs/sqs.js'
+import { sts } from '../sts/sts.js'
 
 export interface ServicesOptions {
   /** 0: any free one. */
@@ -46,7 +47,7 @@ export async function startServices(options: ServicesOptions): Promise<Services>
   const sns = createSns(fauxqs)
   const eventBridge = createEventBridge(sqs, options.invokeFunction, options.log)
   const front = createFront(
-    { sqs, sns, events: eventBridge, 'rds-data': options.dataApi, secretsmanager: options.secretsManager },
+    { sqs, sns, events: eventBridge, 'rds-data': options.dataApi, secretsmanager: options.secretsManager, sts },
     faults,
   )
   const endpoint = await startEndpoint(options.port, (request) =>

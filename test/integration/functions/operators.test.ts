@@ -1,6 +1,7 @@
 import { beforeEach, describe, expect, test } from 'vitest'
 import {
   add,
+  backendOf,
   claim,
   cleanup,
   count,
@@ -17,6 +18,7 @@ import {
   soundState,
   sqlStateOf,
   stateOf,
+  waitsForLock,
 } from '../../support/outbox-sql.js'
 
 const database = await outboxDatabase('operators')
@@ -78,6 +80,22 @@ describe('an operation', () => {
     expect(await session.one(`SELECT status FROM outbox_status WHERE ordering_key = 'k2'`)).toBe('discarded')
     expect((await drain(session)).map(({ attempts }) => attempts)).toEqual([0, 0])
     expect(await stateOf(session)).toEqual(soundState)
+  })
+
+  test('sent again under the name of its request changes nothing more, and answers what the first did, even from the side', async () => {
+    await sixFailed()
+    const request = { request: '01900000-0000-7000-8000-000000000001' }
+    const [other, observer] = [await database.open(), await database.open()]
+    const backend = await backendOf(other)
+    await session.query('BEGIN')
+    expect(await operate(session, 'redrive', request, { rows: 2 })).toBe(2)
+    const late = operate(other, 'redrive', request, { rows: 2 })
+    await waitsForLock(observer, backend)
+    await session.query('COMMIT')
+    expect(await late).toBe(2)
+    expect(await operate(session, 'discard', request)).toBe(2)
+    expect(await count(session, 'outbox_delivery WHERE lane = 3')).toBe(4)
+    expect(await count(session, 'outbox_audit')).toBe(1)
   })
 
   test('that is unknown, or by nobody, is refused', async () => {

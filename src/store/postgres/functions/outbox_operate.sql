@@ -1,33 +1,23 @@
--- p_filter, a JSON object; every part may be absent: ids (list), eventType, orderingKey, destination, errorCode, error (text
--- contained in it), fromMs, untilMs (of failed_at; for replay of delivered_at).
 -- redrive: failed -> ready, same seq, so a key that it blocked goes on behind it. discard: failed -> receipt, the key goes on.
--- release: failed stays failed, the key goes on. Bounded by p_max_rows; repeat until it answers 0.
+-- release: failed stays failed, the key goes on. Bounded by p_max_rows; repeat until it answers 0. p_filter: see outbox_choose; its
+-- part request, a UUID, makes the call repeatable: a second one with it changes nothing and answers what the first did.
 CREATE OR REPLACE FUNCTION outbox_operate(p_action text, p_filter text, p_max_rows integer, p_dry_run boolean, p_actor text, p_reason text)
 RETURNS bigint LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
 DECLARE
   v_filter json := CAST(p_filter AS json);
   v_ids    uuid[];
   v_keys   text[];
+  v_done   bigint;
 BEGIN
   PERFORM outbox_require_read_committed();
   IF p_action NOT IN ('redrive', 'discard', 'release') THEN
     RAISE EXCEPTION 'unknown action "%": use redrive, discard or release', p_action USING ERRCODE = 'invalid_parameter_value';
   END IF;
-  v_ids := ARRAY(
-    SELECT d.event_id
-      FROM outbox_delivery d LEFT JOIN outbox o ON o.id = d.event_id
-     WHERE d.failed_at IS NOT NULL
-       AND (v_filter -> 'ids' IS NULL OR d.event_id IN (SELECT CAST(v AS uuid) FROM json_array_elements_text(v_filter -> 'ids') AS a(v)))
-       AND (v_filter ->> 'eventType' IS NULL OR o.event_type = v_filter ->> 'eventType')
-       AND (v_filter ->> 'orderingKey' IS NULL OR d.ordering_key = v_filter ->> 'orderingKey')
-       AND (v_filter ->> 'destination' IS NULL OR COALESCE(d.last_destination, d.destination) = v_filter ->> 'destination')
-       AND (v_filter ->> 'errorCode' IS NULL OR d.last_error_code = v_filter ->> 'errorCode')
-       AND (v_filter ->> 'error' IS NULL OR strpos(d.last_error, v_filter ->> 'error') > 0)
-       AND (v_filter ->> 'fromMs' IS NULL OR d.failed_at >= to_timestamp(CAST(v_filter ->> 'fromMs' AS bigint) / 1000.0))
-       AND (v_filter ->> 'untilMs' IS NULL OR d.failed_at < to_timestamp(CAST(v_filter ->> 'untilMs' AS bigint) / 1000.0))
-       AND (p_action <> 'release' OR d.blocks_key)
-     ORDER BY d.failed_at
-     LIMIT p_max_rows);
+  v_done := outbox_done_before(v_filter ->> 'request');
+  IF v_done IS NOT NULL THEN
+    RETURN v_done;
+  END IF;
+  v_ids := ARRAY(SELECT c.event_id FROM outbox_choose(p_action, p_filter, p_max_rows) c);
   IF p_dry_run OR v_ids = '{}' THEN
     RETURN cardinality(v_ids);
   END IF;

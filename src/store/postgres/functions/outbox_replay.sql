@@ -1,4 +1,5 @@
 -- Delivered events (within retention) once more, with the same id. They queue up behind what is there now.
+-- p_filter: see outbox_choose; its part request as in outbox_operate.
 CREATE OR REPLACE FUNCTION outbox_replay(p_filter text, p_max_rows integer, p_dry_run boolean, p_actor text, p_reason text)
 RETURNS bigint LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
 DECLARE
@@ -8,20 +9,20 @@ DECLARE
   v_rows    bigint;
 BEGIN
   PERFORM outbox_require_read_committed();
-  WITH chosen AS (   -- locked, so that cleanup leaves them alone; what it has deleted already is not here any more
-    SELECT r.event_id, CAST(r.replays + 1 AS smallint) AS replays
-      FROM outbox_receipt r JOIN outbox o ON o.id = r.event_id
-     WHERE NOT r.discarded
-       AND (v_filter -> 'ids' IS NULL OR r.event_id IN (SELECT CAST(v AS uuid) FROM json_array_elements_text(v_filter -> 'ids') AS a(v)))
-       AND (v_filter ->> 'eventType' IS NULL OR o.event_type = v_filter ->> 'eventType')
-       AND (v_filter ->> 'orderingKey' IS NULL OR o.ordering_key = v_filter ->> 'orderingKey')
-       AND (v_filter ->> 'destination' IS NULL OR r.destination = v_filter ->> 'destination')
-       AND (v_filter ->> 'fromMs' IS NULL OR r.delivered_at >= to_timestamp(CAST(v_filter ->> 'fromMs' AS bigint) / 1000.0))
-       AND (v_filter ->> 'untilMs' IS NULL OR r.delivered_at < to_timestamp(CAST(v_filter ->> 'untilMs' AS bigint) / 1000.0))
-     ORDER BY r.delivered_at, r.event_id LIMIT p_max_rows FOR UPDATE OF r)
-  SELECT COALESCE(array_agg(c.event_id), '{}'), COALESCE(array_agg(c.replays), '{}') INTO v_ids, v_replays FROM chosen c;
+  v_rows := outbox_done_before(v_filter ->> 'request');
+  IF v_rows IS NOT NULL THEN
+    RETURN v_rows;
+  END IF;
+  v_ids := ARRAY(SELECT c.event_id FROM outbox_choose('replay', p_filter, p_max_rows) c);
   IF p_dry_run OR v_ids = '{}' THEN
     RETURN cardinality(v_ids);
+  END IF;
+  WITH kept AS (   -- locked, so that cleanup leaves them alone; what it has deleted already is not here any more
+    SELECT r.event_id, CAST(r.replays + 1 AS smallint) AS replays FROM outbox_receipt r
+     WHERE r.event_id = ANY (v_ids) AND NOT r.discarded ORDER BY r.delivered_at, r.event_id FOR UPDATE)
+  SELECT COALESCE(array_agg(k.event_id), '{}'), COALESCE(array_agg(k.replays), '{}') INTO v_ids, v_replays FROM kept k;
+  IF v_ids = '{}' THEN
+    RETURN 0;
   END IF;
   v_rows := outbox_requeue(v_ids, v_replays);
   DELETE FROM outbox_receipt r WHERE r.event_id = ANY (v_ids);

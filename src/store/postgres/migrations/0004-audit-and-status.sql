@@ -9,6 +9,7 @@ CREATE TABLE outbox_audit (
   events    integer     NOT NULL,
   event_ids json        NOT NULL
 );
+CREATE UNIQUE INDEX outbox_audit_request ON outbox_audit ((filter ->> 'request'));  -- see outbox_done_before
 
 -- For people: one row per event.
 CREATE VIEW outbox_status AS
