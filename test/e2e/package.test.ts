@@ -101,7 +101,7 @@ describe('What the package imports', () => {
       [`${kind}/lib/index.js`, ['aws-cdk-lib', 'constructs', 'zod']] as const,
       [`${kind}/src/local/stack.js`, [secrets, ...local]] as const,
     ]),
-    ['esm/bin/outbox.js', [...writer, secrets, 'commander', ...local]],
+    ['esm/bin/outbox.js', [...writer, secrets, '@aws-sdk/client-sts', 'commander', ...local]],
     ['esm/src/local/demo/worker.js', [...writer, '@aws-sdk/client-sqs']],
     ...['local/lambda-host', ...['relay', 'cleanup', 'monitor', 'migrate', 'canary'].map((name) => `lambdas/${name}/index`)].map(
       (file) => [`${file}.mjs`, []] as const,
