@@ -1,7 +1,7 @@
 /** What the process answers to a script; `docs/cli.md` and `--help` say the same. */
 export const exitCode = {
   ok: 0,
-  /** The database or a service refused or did not answer; the demo's ledger does not balance. */
+  /** The database or a service refused or did not answer; the demo's ledger does not balance; `doctor` found a problem. */
   failed: 1,
   /** A flag, an argument, a setting or a file is missing or wrong. */
   usage: 2,
@@ -18,7 +18,7 @@ export type ExitCode = (typeof exitCode)[keyof typeof exitCode]
 /** The lines of `--help` and of `docs/cli.md`. */
 export const exitCodeLines: readonly string[] = [
   '0    done',
-  '1    failed: the database or a service refused or did not answer; the ledger of the demo does not balance',
+  '1    failed: the database or a service refused or did not answer; the ledger of the demo does not balance; doctor found a problem',
   '2    usage or configuration: a flag, an argument, a setting or a file is missing or wrong',
   '3    show: there is no event with this id',
   '4    schema: there is no outbox in that schema, or it is altered, or of another version',

@@ -3,6 +3,7 @@ import { actCommand } from './act.js'
 import { acts } from './acts.js'
 import { examples, type CommandContext } from './command.js'
 import { demoCommand } from './demo.js'
+import { doctorCommand } from './doctor.js'
 import { exitCode, exitCodeLines, type ExitCode } from './exit-code.js'
 import { describeFailure } from './failure.js'
 import { listCommand } from './list.js'
@@ -36,6 +37,7 @@ export function createProgram(context: CommandContext): Command {
     program.addCommand(create(context))
   }
   for (const act of acts) program.addCommand(actCommand(act, context))
+  program.addCommand(doctorCommand(context))
   for (const command of [program, ...program.commands]) {
     command.exitOverride().configureOutput({
       writeOut: context.terminal.out,

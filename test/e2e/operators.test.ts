@@ -1,99 +1,7 @@
-import pg from 'pg'
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
-import { runCli } from '../../src/cli/main.js'
-import type { LocalStackDescription } from '../../src/local/stack.js'
-import { fakeTerminal } from '../support/fake-terminal.js'
-import { outboxClients, type OutboxClients } from '../support/outbox-clients.js'
-import { startOutbox, type RunningCommand } from '../support/outbox-command.js'
+import { describe, expect, it } from 'vitest'
+import { id, operatorRig } from '../support/operator-rig.js'
 
-let local: RunningCommand
-let description: LocalStackDescription
-let environment: Record<string, string>
-let db: pg.Client
-let clients: OutboxClients
-
-beforeAll(async () => {
-  local = startOutbox(['local', '--port', '0', '--relays', '0', '--json'])
-  description = JSON.parse(await local.firstLine) as LocalStackDescription
-  environment = {
-    AWS_ENDPOINT_URL: description.endpoint,
-    AWS_ACCESS_KEY_ID: 'ann',
-    AWS_SECRET_ACCESS_KEY: 'local',
-    OUTBOX_CLUSTER_ARN: description.resourceArn,
-    OUTBOX_SECRET_ARN: description.secretArn,
-    OUTBOX_DATABASE: description.database,
-  }
-  for (const [name, value] of Object.entries(environment)) vi.stubEnv(name, value)
-  db = new pg.Client(description.databaseUrl)
-  await db.connect()
-  clients = outboxClients(description)
-}, 60_000)
-
-afterAll(async () => {
-  vi.unstubAllEnvs()
-  clients.destroy()
-  await db.end()
-  local.signal('SIGTERM')
-  await local.ended
-})
-
-const post = (path: string, method: string, body?: unknown) =>
-  fetch(`${description.endpoint}${path}`, { method, ...(body === undefined ? {} : { body: JSON.stringify(body) }) })
-const faults = async (...rules: readonly unknown[]) =>
-  expect((await post('/_local/faults', 'PUT', { seed: 1, rules })).status).toBe(200)
-const relay = async () => expect(await (await post('/_local/invoke/relay', 'POST')).json()).toMatchObject({ error: null })
-
-const run = async (...args: string[]) => {
-  const terminal = fakeTerminal({ environment })
-  const code = await runCli(args, terminal)
-  return { code, out: terminal.outText(), err: terminal.errText() }
-}
-const json = async (...args: string[]): Promise<Record<string, unknown>> => {
-  const { code, out, err } = await run(...args, '--json')
-  expect({ err, code }).toEqual({ err: '', code: 0 })
-  return JSON.parse(out) as Record<string, unknown>
-}
-
-const id = (nth: number) => `01900000-0000-7000-8000-${String(nth).padStart(12, '0')}`
-const write = (nth: number, { key = null as string | null, to = 'queue', type = 'OrderPaid' } = {}) =>
-  db.query('INSERT INTO outbox (id, event_type, ordering_key, destination, payload) VALUES ($1, $2, $3, $4, $5)', [
-    id(nth),
-    type,
-    key,
-    to,
-    `{"nth":${nth}}`,
-  ])
-const refuse = (match: string) => ({
-  service: 'sqs',
-  match,
-  fault: { kind: 'entry-error', code: 'InvalidMessageContents', senderFault: true },
-})
-/** Writes events, of which the relay fails those whose type is given here. */
-const failed = async (...events: readonly [nth: number, options?: Parameters<typeof write>[1]][]) => {
-  await faults(refuse('Refused'))
-  for (const [nth, options] of events) await write(nth, { type: 'Refused', ...options })
-  await relay()
-  await faults()
-}
-const statuses = async () => {
-  const { rows } = await db.query<{ nth: number; status: string }>(
-    "SELECT CAST(right(CAST(id AS text), 12) AS integer) AS nth, status FROM outbox_status WHERE id < '01900000-0000-7000-8001-000000000000' ORDER BY id",
-  )
-  return Object.fromEntries(rows.map(({ nth, status }) => [nth, status]))
-}
-const audit = async () => {
-  const { rows } = await db.query<Record<string, unknown>>(
-    'SELECT actor, action, reason, filter, events, event_ids FROM outbox_audit ORDER BY id',
-  )
-  return rows
-}
-const take = async (queue: string, count: number) =>
-  (await clients.take(queue, count)).map((body) => (JSON.parse(body) as { id: string }).id)
-
-beforeEach(async () => {
-  await db.query('TRUNCATE outbox, outbox_delivery, outbox_receipt, outbox_audit')
-})
-afterEach(() => faults())
+const { run, json, faults, relay, write, failed, statuses, audit, take, waiting, query } = operatorRig()
 
 describe('a redrive', () => {
   it('tried with --dry-run tells how many and which, and changes nothing', async () => {
@@ -149,7 +57,7 @@ describe('a redrive', () => {
     expect((await run('redrive', '--type', 'Refused', '--reason', 'again')).out).toBe('no events redriven\n')
     await relay()
     expect(await take('queue', 1)).toEqual([id(1)])
-    expect(await clients.waiting('queue')).toBe(0)
+    expect(await waiting('queue')).toBe(0)
     expect(await statuses()).toEqual({ 1: 'published', 2: 'failed' })
   })
 
@@ -171,14 +79,14 @@ describe('a redrive', () => {
 
   it('does not take again what fails again while it runs', async () => {
     await failed([1])
-    await db.query(
+    await query(
       `CREATE FUNCTION fail_again() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN NEW.lane := 3; NEW.failed_at := clock_timestamp() + interval '1 second'; RETURN NEW; END $$`,
     )
-    await db.query('CREATE TRIGGER fail_again BEFORE UPDATE ON outbox_delivery FOR EACH ROW EXECUTE FUNCTION fail_again()')
+    await query('CREATE TRIGGER fail_again BEFORE UPDATE ON outbox_delivery FOR EACH ROW EXECUTE FUNCTION fail_again()')
     try {
       expect(await json('redrive', '--all', '--reason', 'hopeless')).toMatchObject({ events: 1 })
     } finally {
-      await db.query('DROP FUNCTION fail_again CASCADE')
+      await query('DROP FUNCTION fail_again CASCADE')
     }
   })
 })
@@ -234,7 +142,7 @@ describe('a discard', () => {
     expect(await json('redrive', '--all', '--reason', 'too late')).toMatchObject({ events: 0 })
     expect(await json('replay', '--id', id(1), '--reason', 'too late')).toMatchObject({ events: 0 })
     await relay()
-    expect(await clients.waiting('queue')).toBe(0)
+    expect(await waiting('queue')).toBe(0)
   })
 })
 
@@ -275,7 +183,7 @@ describe('a replay', () => {
       expect(await json('replay', '--id', id(1), '--reason', 'the consumer lost it')).toMatchObject({ events: 1, batches: 1 })
       await relay()
       expect(await take(to, 1)).toEqual([id(1)])
-      expect(await clients.waiting(to)).toBe(0)
+      expect(await waiting(to)).toBe(0)
       expect(await json('show', id(1))).toMatchObject({ event: { status: 'published', replays } })
     }
     expect(await audit()).toMatchObject([
@@ -309,7 +217,7 @@ describe('a replay', () => {
     expect(await statuses()).toEqual({ 1: 'published', 2: 'published' })
     expect(await json('replay', '--id', id(1), '--reason', 'r')).toMatchObject({ events: 1 })
     expect(await audit()).toMatchObject([{ filter: { keyed: false } }])
-    const { rows } = await db.query("SELECT * FROM outbox_choose('replay', '{\"keyed\": false}', 10)")
+    const { rows } = await query("SELECT * FROM outbox_choose('replay', '{\"keyed\": false}', 10)")
     expect(rows).toEqual([])
     await relay()
     expect(await json('replay', '--all', '--reason', 'r', '--yes')).toMatchObject({ events: 2 })
@@ -338,7 +246,7 @@ describe('a replay', () => {
     await publish([1])
     await take('queue', 1)
     const call = () =>
-      db.query<{ events: string }>(`SELECT outbox_replay('{"request": "${id(9)}"}', 10, false, 'ann', 'r') AS events`)
+      query<{ events: string }>(`SELECT outbox_replay('{"request": "${id(9)}"}', 10, false, 'ann', 'r') AS events`)
     expect((await call()).rows).toEqual([{ events: '1' }])
     await relay()
     expect((await call()).rows).toEqual([{ events: '1' }])

@@ -75,7 +75,8 @@ describe('functions', () => {
     expire: 'SELECT outbox_expire_failed(1, 1)',
     operate: `SELECT outbox_operate('redrive', '{}', 1, false, 'a', 'b')`,
     replay: `SELECT outbox_replay('{}', 1, false, 'a', 'b')`,
-    repair: 'SELECT * FROM outbox_repair(NULL, 1, false)',
+    repair: 'SELECT * FROM outbox_repair(NULL, 1, true, NULL, NULL, NULL)',
+    doctor: 'SELECT * FROM outbox_doctor(1)',
     choose: `SELECT * FROM outbox_choose('redrive', '{}', 1)`,
     before: `SELECT outbox_done_before('a')`,
     requeue: `SELECT outbox_requeue('{}', '{}')`,
@@ -87,7 +88,7 @@ describe('functions', () => {
     outbox_relay: ['claim', 'settle', 'renew', 'start', 'chunks', 'unhold', 'backlog'],
     outbox_cleanup: ['cleanup', 'expire'],
     outbox_monitor: ['backlog'],
-    outbox_operator: ['chunks', 'backlog', 'operate', 'replay', 'repair', 'choose'],
+    outbox_operator: ['chunks', 'backlog', 'operate', 'replay', 'repair', 'doctor', 'choose'],
   }
 
   test.each(roles)('%s may call what it needs, and nothing else', async (role) => {

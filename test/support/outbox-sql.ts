@@ -226,7 +226,13 @@ export const replay = (session: Session, filter: Filter = {}, { rows = 1000, mod
   session.one<number>('SELECT outbox_replay($1, $2, $3, $4, $5)', [json(filter), rows, mode === 'dry-run', 'ann', 'test'])
 export const repair = async (session: Session, after: string | null = null, { rows = 1000, mode = 'real' }: Mode = {}) =>
   (
-    await session.query('SELECT * FROM outbox_repair(CAST($1 AS uuid), $2, $3)', [after, rows, mode === 'dry-run'])
+    await session.query('SELECT * FROM outbox_repair(CAST($1 AS uuid), $2, $3, $4, $5, NULL)', [
+      after,
+      rows,
+      mode === 'dry-run',
+      'ann',
+      'test',
+    ])
   )[0] as unknown as {
     next_after: string | null
     stateless: number

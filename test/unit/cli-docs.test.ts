@@ -18,7 +18,7 @@ function blockOf(heading: string): string | undefined {
 }
 
 describe('docs/cli.md', () => {
-  it.each(['local', 'demo', 'migrate', 'status', 'list', 'show', 'redrive', 'discard', 'release', 'replay'])(
+  it.each(['local', 'demo', 'migrate', 'status', 'list', 'show', 'redrive', 'discard', 'release', 'replay', 'doctor'])(
     'shows the --help of %s as it is',
     async (name) => {
       expect(blockOf(`outbox ${name}`)).toBe(await helpOf(name))

@@ -52,6 +52,7 @@ describe("a person's mistake", () => {
     ],
     [['redrive', '--all', '--reason', 'r', '--yes'], /^outbox: unknown option '--yes'/],
     [['redrive', '--all', '--reason', 'r', '--actor', 'me'], /^outbox: unknown option '--actor'/],
+    [['doctor', '--repair'], /^outbox: --reason is not set\. It must be: why/],
     [['replay', '--error-code', 'X'], /^outbox: unknown option '--error-code'/],
     [['demo', '--orders'], /^outbox: option '--orders <number>' argument missing\n$/],
     [['migrate', '--print', '--installation', 'a'], /^outbox: option '--print' cannot be used with option '--installation/],
@@ -82,7 +83,7 @@ describe("a person's mistake", () => {
   })
 })
 
-const commands = ['local', 'demo', 'migrate', 'status', 'list', 'show', 'redrive', 'discard', 'release', 'replay']
+const commands = ['local', 'demo', 'migrate', 'status', 'list', 'show', 'redrive', 'discard', 'release', 'replay', 'doctor']
 
 describe('--help', () => {
   it.each(commands)('of %s goes to stdout with examples, exit code 0', async (name) => {

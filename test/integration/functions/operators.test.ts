@@ -182,7 +182,7 @@ describe.each(['REPEATABLE READ', 'SERIALIZABLE'])('in isolation %s', (level) =>
     ['unhold', `SELECT outbox_unhold('x', 1)`],
     ['operate', `SELECT outbox_operate('redrive', '{}', 1, false, 'a', 'b')`],
     ['replay', `SELECT outbox_replay('{}', 1, false, 'a', 'b')`],
-    ['repair', 'SELECT * FROM outbox_repair(NULL, 1, false)'],
+    ['repair', 'SELECT * FROM outbox_repair(NULL, 1, true, NULL, NULL, NULL)'],
     ['cleanup', 'SELECT outbox_cleanup(1, 1)'],
   ])('%s is refused, because it could not see what was committed meanwhile', async (_, sql) => {
     expect(await inIsolation(sql)).toBe('0A000')

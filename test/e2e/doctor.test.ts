@@ -1,0 +1,114 @@
+import { describe, expect, it } from 'vitest'
+import { id, operatorRig } from '../support/operator-rig.js'
+
+const { run, faults, relay, write, statuses, audit, take, query, description, environment } = operatorRig()
+
+describe('doctor', () => {
+  interface Diagnosis {
+    readonly ok: boolean
+    readonly checks: readonly { readonly name: string; readonly ok: boolean; readonly text: string }[]
+  }
+  const diagnose = async (...args: string[]) => {
+    const { code, out } = await run('doctor', '--json', ...args)
+    const { ok, checks } = JSON.parse(out) as Diagnosis
+    expect(code).toBe(ok ? 0 : 1)
+    return { ok, checks, problems: checks.filter((check) => !check.ok).map(({ name, text }) => `${name}: ${text}`) }
+  }
+
+  it('finds nothing wrong with a healthy outbox, and says what it looked at', async () => {
+    await write(1)
+    const { problems, checks } = await diagnose()
+    expect(problems).toEqual([])
+    expect(checks.map(({ name }) => name)).toEqual([
+      'settings',
+      'database',
+      'schema',
+      'installation',
+      'rights',
+      'clock',
+      'trigger',
+      'stuck',
+      'leases',
+      'orphans',
+      'stateless',
+    ])
+    const { out } = await run('doctor')
+    expect(out).toMatch(/^clock +ok: the database is \d+ ms (behind|ahead of) this machine$/m)
+    expect(out.trimEnd().split('\n')).toHaveLength(11)
+  })
+
+  it('names events that are stuck, leases that are long over, and rows whose event is gone', async () => {
+    await write(1)
+    await write(2)
+    await query("UPDATE outbox_delivery SET due_at = now() - interval '11 minutes'")
+    await query('DELETE FROM outbox WHERE id = $1', [id(2)])
+    await query(
+      "UPDATE outbox_shard SET lease_token = gen_random_uuid(), lease_until = now() - interval '11 minutes' WHERE shard = 3",
+    )
+    const { problems } = await diagnose()
+    expect(problems).toEqual([
+      expect.stringMatching(/^stuck: 2 events due for more than 10 minutes/) as string,
+      expect.stringMatching(/^leases: 1 lease ran out more than 10 minutes ago/) as string,
+      expect.stringMatching(/^orphans: 1 event deleted by hand/) as string,
+    ])
+    // a relay that serves the shards is no reason to worry
+    await query("UPDATE outbox_shard SET lease_until = now() + interval '1 minute'")
+    expect((await diagnose()).problems).toHaveLength(1)
+    await query("UPDATE outbox_shard SET lease_token = NULL, lease_until = '-infinity'")
+  })
+
+  it('finds the trigger off and what was written meanwhile, queues it on request with an audit row, and the relay delivers it', async () => {
+    await query('ALTER TABLE outbox DISABLE TRIGGER outbox_enqueue')
+    try {
+      await write(1)
+      await write(2)
+      expect((await diagnose()).problems).toEqual([
+        expect.stringMatching(/^trigger: off/) as string,
+        expect.stringMatching(/^stateless: 2 events in no state/) as string,
+      ])
+    } finally {
+      await query('ALTER TABLE outbox ENABLE TRIGGER outbox_enqueue')
+    }
+    expect(await statuses()).toEqual({ 1: 'unknown', 2: 'unknown' })
+    await faults({ service: 'rds-data', match: 'outbox_repair', times: 2, fault: { kind: 'drop-reply' } })
+    const { ok, checks } = await diagnose('--repair', '--reason', 'the trigger was off')
+    expect(ok).toBe(true)
+    expect(checks.at(-1)?.text).toBe('2 events queued now; 0 events in no state')
+    expect(await audit()).toMatchObject([
+      {
+        actor: 'arn:aws:iam::000000000000:user/ann',
+        action: 'repair',
+        reason: 'the trigger was off',
+        events: 2,
+        event_ids: [id(1), id(2)],
+      },
+    ])
+    await relay()
+    expect([...(await take('queue', 2))].sort()).toEqual([id(1), id(2)])
+  })
+
+  it('says what is wrong with settings, database, schema, installation and rights, and what to do', async () => {
+    const problemsWith = async (...args: string[]) => (await diagnose(...args)).problems
+    expect(await problemsWith('--cluster-arn', 'orders')).toEqual([
+      expect.stringMatching(/^settings: --cluster-arn is wrong: must be the ARN/) as string,
+    ])
+    expect(await problemsWith('--database', 'nothing')).toEqual([expect.stringMatching(/^database: .*nothing/) as string])
+    expect(await problemsWith('--schema', 'pg_catalog')).toEqual([
+      expect.stringMatching(/^schema: there is no outbox here, run "outbox migrate"/) as string,
+    ])
+    const [{ installation } = {}] = (await query<{ installation: string }>('SELECT installation FROM outbox_meta')).rows
+    environment()['OUTBOX_INSTALLATION'] = 'another'
+    try {
+      expect(await problemsWith()).toEqual([
+        `installation: "${installation}", but OUTBOX_INSTALLATION is "another"; is this the right database?`,
+      ])
+    } finally {
+      delete environment()['OUTBOX_INSTALLATION']
+    }
+    const relaySecret = description().secretArn.replace(/secret:.*$/, 'secret:outbox/relay-Local1')
+    expect(await problemsWith('--secret-arn', relaySecret)).toEqual([
+      expect.stringMatching(/^rights: user "\w+" is not in outbox_operator/) as string,
+      expect.stringMatching(/^trigger: .*permission denied/) as string,
+    ])
+  })
+})
