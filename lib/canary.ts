@@ -35,6 +35,8 @@ export interface CanaryProps {
   /** How long an event may be on its way. */
   readonly age: Duration
   readonly topic: ITopic
+  /** Default: its path in the package. */
+  readonly runbookUrl: string | undefined
   /** What must be there before an event can be written. */
   readonly after: readonly IDependable[]
 }
@@ -65,7 +67,7 @@ export class Canary {
     const environment = handlerEnvironment(Stack.of(this.scope), canarySettings, { ...this.props.where, destinations: names })
     const { canary, schedule } = (this.#made ??= this.#make(environment))
     canary.configure(environment)
-    const { installation, source = relaySettings.source.default ?? '', topic, period, age } = this.props
+    const { installation, source = relaySettings.source.default ?? '', topic, runbookUrl, period, age } = this.props
     const rule = canaryRule(this.scope, name, bus, {
       installation,
       pattern: canaryPattern({ source, installation, destination: name, format: settings.format }),
@@ -74,6 +76,7 @@ export class Canary {
     const alarm = createCanaryAlarm(this.scope, `CanaryAlarm-${name}`, {
       installation,
       topic,
+      runbookUrl,
       destination: name,
       canary,
       period,

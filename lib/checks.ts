@@ -80,11 +80,12 @@ function checkTick({ profile, tickSeconds, tuning, backlogAgeSeconds }: Timing):
       `is ${tuning.passSeconds}, not longer than the tick of ${tickSeconds} s: between two passes nobody would relay. ` +
         `Set it to ${tickSeconds + 15} or shorten tickMinutes`,
     )
-  if (profile === 'drain' && backlogAgeSeconds <= tickSeconds)
+  // 60: a cluster that has paused for a day takes 30 s and more to resume
+  if (profile === 'drain' && backlogAgeSeconds < tickSeconds + 60)
     refuse(
       'alarms.backlogAgeSeconds',
-      `is ${backlogAgeSeconds}, not longer than the tick of ${tickSeconds} s: events wait that long in profile "drain" when all is well. ` +
-        `Set it above ${tickSeconds}`,
+      `is ${backlogAgeSeconds}, not a minute longer than the tick of ${tickSeconds} s: events wait for the tick, and for the cluster to ` +
+        `resume, in profile "drain" when all is well. Set it to ${tickSeconds + 60} or more`,
     )
 }
 

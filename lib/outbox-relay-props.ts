@@ -77,6 +77,12 @@ export interface OutboxAlarmProps {
    * @default - nobody
    */
   readonly email?: string
+  /**
+   * Where your team reads the runbook: each alarm's text and the dashboard send there.
+   *
+   * @default - `docs/runbook.md`, its path in the package
+   */
+  readonly runbookUrl?: string
 }
 
 export interface OutboxRelayProps {

@@ -79,6 +79,7 @@ export class OutboxRelayStack extends Stack {
         leaseLost: alarms?.leaseLost,
         dataApiErrors: alarms?.dataApiErrors,
         email: alarms?.email,
+        runbookUrl: alarms?.runbookUrl,
         topic: optional(alarms?.topicArn, (arn) => Topic.fromTopicArn(this, 'AlarmTopic', arn)),
       },
     })

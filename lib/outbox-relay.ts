@@ -220,6 +220,7 @@ export class OutboxRelay extends MeasuredOutbox {
       tick: period,
       functions: { relay: relay.function, monitor: monitor.function, cleanup: cleanup.function },
       alarms: this.alarms,
+      runbookUrl: props.alarms?.runbookUrl,
     })
     const canaryEvery = canaryPeriod(profile, period, props.canaryInterval)
     if (props.canary !== 'off')
@@ -234,6 +235,7 @@ export class OutboxRelay extends MeasuredOutbox {
         period: canaryEvery,
         age: threshold,
         topic: this.alarmTopic,
+        runbookUrl: props.alarms?.runbookUrl,
         // and so after the migration
         after: [monitorSchedule],
       })

@@ -317,6 +317,11 @@ export const stackConfigSchema = z.strictObject({
         '0',
       ),
       email: property(z.email(), 'an address that the new topic mails to', 'nobody'),
+      runbookUrl: property(
+        z.url(),
+        'where your team reads the runbook: each alarm and the dashboard send there',
+        '`docs/runbook.md`, its path in the package',
+      ),
       topicArn: property(
         topicArn,
         'an existing topic for alarms. If it is encrypted, its key must let `cloudwatch.amazonaws.com` use it, which the AWS-managed key of SNS does not',

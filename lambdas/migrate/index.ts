@@ -9,7 +9,7 @@ import { migrate } from '../../src/store/migrator.js'
 import { checkUser, makeUsers } from '../../src/store/users.js'
 import { createHandler } from '../handler.js'
 import { answeringCloudFormation, isDeploymentRequest } from './cloudformation.js'
-import { untilRoleIsKnown } from './new-role.js'
+import { untilNewResourcesAreKnown } from './new-resources.js'
 
 /** Kept for the life of the process. */
 let secretsManager: SecretsManagerClient | undefined
@@ -41,7 +41,9 @@ const migrateSchema = createHandler({
       await makeUsers(context, users)
       return { report, users }
     }
-    const { report, users } = await (isDeploymentRequest(event) ? untilRoleIsKnown(bringUpToDate, context) : bringUpToDate())
+    const { report, users } = await (isDeploymentRequest(event)
+      ? untilNewResourcesAreKnown(bringUpToDate, context)
+      : bringUpToDate())
     telemetry.log('migration-completed', {
       schema: report.schema,
       schemaVersion: report.schemaVersion,

@@ -21,6 +21,8 @@ export interface WatchedFunction {
 interface CommonProps {
   readonly installation: string
   readonly topic: ITopic
+  /** Where the runbook can be read. Default: its path in the package. */
+  readonly runbookUrl?: string | undefined
   /**
    * The schedules. An alarm that takes silence for a fault must not exist before they do: it would go off while a first
    * deployment waits for its cluster.
@@ -134,9 +136,9 @@ function createAlarm(scope: Construct, id: string, condition: Condition, options
 }
 
 /** What it means, the first command, and where to read on. */
-function description({ installation, name, said }: AlarmOptions): string {
+function description({ installation, name, said, runbookUrl = runbook }: AlarmOptions): string {
   const { meaning, firstCommand, section } = alarmCatalogue[name]
-  const text = `Outbox ${installation}: ${meaning}. First command: ${firstCommand}. Then ${runbook}, section "${section}"`
+  const text = `Outbox ${installation}: ${meaning}. First command: ${firstCommand}. Then ${runbookUrl}, section "${section}"`
   return text.replace(/<([^>]+)>/g, (whole, what: string) => said[what] ?? whole)
 }
 

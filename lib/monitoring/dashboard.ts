@@ -23,6 +23,8 @@ export interface OutboxDashboardProps {
   /** By what they are called on it. */
   readonly functions: Readonly<Record<string, IFunction>>
   readonly alarms: OutboxAlarms
+  /** Where the runbook can be read. Default: its path in the package. */
+  readonly runbookUrl?: string | undefined
 }
 
 /** Of 24 columns. */
@@ -61,7 +63,7 @@ export class OutboxDashboard {
     const rows = [
       [
         new TextWidget({
-          markdown: `# Outbox ${installation}\nWhat each alarm means, and the first command: ${runbook} of aurora-outbox-relay.`,
+          markdown: `# Outbox ${installation}\nWhat each alarm means, and the first command: ${props.runbookUrl ?? `${runbook} of aurora-outbox-relay`}.`,
           width: third,
           height: 4,
         }),

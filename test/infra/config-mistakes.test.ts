@@ -266,8 +266,8 @@ const mistakes: readonly (readonly [mistake: string, changes: Readonly<Record<st
   ],
   [
     'an alarm that a drain sets off when all is well',
-    { profile: 'drain' },
-    'alarms.backlogAgeSeconds is 60, not longer than the tick of 600 s: events wait that long in profile "drain" when all is well. Set it above 600',
+    { profile: 'drain', alarms: { backlogAgeSeconds: 659 } },
+    'alarms.backlogAgeSeconds is 659, not a minute longer than the tick of 600 s: events wait for the tick, and for the cluster to resume, in profile "drain" when all is well. Set it to 660 or more',
   ],
   [
     'an address beside a topic',
@@ -339,6 +339,7 @@ const mistakes: readonly (readonly [mistake: string, changes: Readonly<Record<st
     { alarms: { topicArn: 'arn:aws:sqs:eu-central-1:111122223333:on-call' } },
     'alarms.topicArn must be the ARN of an SNS topic (arn:aws:sns:<region>:<account>:<name>). Seen: "arn:aws:sqs:eu-central-1:111122223333:on-call"',
   ],
+  ['no runbook', { alarms: { runbookUrl: 'wiki' } }, 'alarms.runbookUrl must be a valid url. Seen: "wiki"'],
   ['no address', { alarms: { email: 'on-call' } }, 'alarms.email must be a valid email. Seen: "on-call"'],
   [
     'a retention that CloudWatch does not know',

@@ -59,6 +59,15 @@ describe('each alarm', () => {
     },
   )
 
+  it('every alarm and the dashboard send to the runbook where the team reads it, if that is said', () => {
+    const runbookUrl = 'https://example.com/outbox/runbook'
+    const template = exampleTemplate({ alarms: { runbookUrl } })
+    for (const { Properties } of Object.values(resourcesOf(template, 'AWS::CloudWatch::Alarm')))
+      expect(textOf(Properties.AlarmDescription)).toContain(`Then ${runbookUrl}, section`)
+    for (const { Properties } of Object.values(resourcesOf(template, 'AWS::CloudWatch::Dashboard')))
+      expect(JSON.stringify(Properties.DashboardBody)).toContain(runbookUrl)
+  })
+
   it.each(alarms)('%s looks back no further than the day that CloudWatch allows', (_, { Properties }) => {
     expect(Properties.Period * Properties.EvaluationPeriods).toBeLessThanOrEqual(86_400)
   })

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { untilRoleIsKnown } from '../../lambdas/migrate/new-role.js'
+import { untilNewResourcesAreKnown } from '../../lambdas/migrate/new-resources.js'
 import { deadlineAfter } from '../../src/core/deadline.js'
 import { OutboxError, SchemaError, SqlError } from '../../src/core/errors.js'
 import { TestClock } from '../support/test-clock.js'
@@ -11,7 +11,7 @@ function failing(error: Error, times = Infinity) {
   const clock = new TestClock()
   let calls = 0
   const work = () => (++calls > times ? Promise.resolve(calls) : Promise.reject(error))
-  return { clock, attempt: (ms = 300_000) => untilRoleIsKnown(work, { clock, deadline: deadlineAfter(clock, ms) }) }
+  return { clock, attempt: (ms = 300_000) => untilNewResourcesAreKnown(work, { clock, deadline: deadlineAfter(clock, ms) }) }
 }
 
 it.each([
@@ -21,8 +21,10 @@ it.each([
   new SqlError('permanent', 'role/x is not authorized to perform: secretsmanager:GetSecretValue', {
     errorName: 'BadRequestException',
   }),
+  new SqlError('permanent', 'HttpEndpoint is not enabled', { errorName: 'HttpEndpointNotEnabledException' }),
+  new SqlError('permanent', 'no such database', { errorName: 'DatabaseNotFoundException' }),
   new OutboxError('SecretUnreadable', 'no', { cause: Object.assign(new Error('no'), { name: 'AccessDeniedException' }) }),
-])('what a role is refused is asked for again: %s', async (error) => {
+])('what is refused because it is new is asked for again: %s', async (error) => {
   expect(await failing(error, 3).attempt()).toBe(4)
 })
 

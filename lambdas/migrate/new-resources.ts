@@ -2,17 +2,26 @@ import type { Clock } from '../../src/core/clock.js'
 import { deadlineAfter, earlier, type Deadline } from '../../src/core/deadline.js'
 import { SqlError } from '../../src/core/errors.js'
 
-/** A new role's rights are known everywhere within seconds; this is generous. */
+/** What was just made is known everywhere within seconds; this is generous. */
 const UNTIL_KNOWN_MS = 60_000
 const PAUSE_MS = 2_000
 
-const refusals: ReadonlySet<string> = new Set(['AccessDeniedException', 'AccessDenied', 'ForbiddenException'])
+const refusals: ReadonlySet<string> = new Set([
+  // of a role
+  'AccessDeniedException',
+  'AccessDenied',
+  'ForbiddenException',
+  // of a cluster and its database
+  'HttpEndpointNotEnabledException',
+  'DatabaseNotFoundException',
+])
 
 /**
- * Does `work` again, for a minute at most, as long as AWS refuses it for want of rights: CloudFormation calls the migration
- * right after it has made its role, whose rights reach every service a little later. `work` must be repeatable.
+ * Does `work` again, for a minute at most, as long as AWS refuses it for want of rights, or does not know the cluster's Data
+ * API: CloudFormation calls the migration right after it has made its role, and maybe the cluster, which are known to every
+ * service a little later. `work` must be repeatable.
  */
-export async function untilRoleIsKnown<Value>(
+export async function untilNewResourcesAreKnown<Value>(
   work: () => Promise<Value>,
   { clock, deadline }: { readonly clock: Clock; readonly deadline: Deadline },
 ): Promise<Value> {
