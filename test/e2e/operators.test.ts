@@ -162,6 +162,7 @@ describe('a release', () => {
       'outbox: there are more; the 1 that have waited longest are shown (--limit)\n',
     )
     expect(await json('release', '--key', 'k', '--reason', 'order does not matter')).toMatchObject({ events: 1 })
+    expect(await json('release', '--all', '--dry-run')).toMatchObject({ events: 1, sample: [id(4)] })
     await relay()
     expect(await take('queue', 2)).toEqual([id(2), id(3)])
     expect(await statuses()).toEqual({ 1: 'failed', 2: 'published', 3: 'published', 4: 'failed' })
