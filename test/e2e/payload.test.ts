@@ -96,19 +96,23 @@ describe('a payload of any size', () => {
           [1_000_000, FEW],
         ],
       ],
-    ] as [string, [number, number][]][])('%s arrive or fail visibly, and hold up none of the small ones', async (_, sizes) => {
-      const headers = headersOf(8192)
-      const large = sizes.flatMap(([bytes, count]) => {
-        const alphabets = bytes === 1 ? (['ascii'] as const) : ALPHABETS
-        return alphabets.map((alphabet) => sized(bytes, alphabet, Math.ceil(count / alphabets.length), headers))
-      })
-      const small = (type: string): Case => ({ type, payload: '{"small":true}', bytes: 14, count: 50, orderingKey: 'key-' })
-      const cases = [small('Small.before'), ...large, small('Small.after')]
-      await outbox.write(cases)
-      expect(await outbox.relay()).toEqual({ errors: [], oversizeClaims: 0 })
-      await verify(cases)
-      // 2 minutes with 30,000, which makes 630 MB of the largest
-    }, 600_000)
+    ] as [string, [number, number][]][])(
+      '%s arrive or fail visibly, and hold up none of the small ones',
+      async (_, sizes) => {
+        const headers = headersOf(8192)
+        const large = sizes.flatMap(([bytes, count]) => {
+          const alphabets = bytes === 1 ? (['ascii'] as const) : ALPHABETS
+          return alphabets.map((alphabet) => sized(bytes, alphabet, Math.ceil(count / alphabets.length), headers))
+        })
+        const small = (type: string): Case => ({ type, payload: '{"small":true}', bytes: 14, count: 50, orderingKey: 'key-' })
+        const cases = [small('Small.before'), ...large, small('Small.after')]
+        await outbox.write(cases)
+        expect(await outbox.relay()).toEqual({ errors: [], oversizeClaims: 0 })
+        await verify(cases)
+        // 2 minutes with 30,000, which makes 630 MB of the largest
+      },
+      600_000,
+    )
   })
 
   describe.each(PAYLOAD_DESTINATIONS)('at the limit of $name', (destination) => {
