@@ -55,7 +55,12 @@ async function runLocal(options: LocalOptions, terminal: Terminal): Promise<void
         secretsEndpoint: options.secretsEndpoint,
       }),
     )
+  }).catch((error: unknown) => {
+    // Ctrl-C reaches what is being started, too: then that is why it failed
+    if (stop.aborted) return undefined
+    throw error
   })
+  if (stack === undefined) return
   try {
     const { description } = stack
     if (options.json === true) writeJson(terminal, description)

@@ -2,7 +2,7 @@ import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { startLocalStack, type LocalStack } from '../../src/local/stack.js'
 import { watchDoubleClaims } from '../support/double-claims.js'
-import { readQueue, type Delivery } from '../support/queue-reader.js'
+import { outOfOrder, readQueue, type Delivery } from '../support/queue-reader.js'
 
 const events = Number(process.env.OUTBOX_CHAOS_EVENTS ?? 20_000)
 const keys = 1000
@@ -106,22 +106,6 @@ describe(`eight relay processes (seed ${seed}; OUTBOX_SEED replays the faults)`,
     )
   }
 })
-
-/** First deliveries of a key whose number is not one more than the one before. */
-function outOfOrder(deliveries: readonly Delivery[]): string[] {
-  const next = new Map<number, number>()
-  const seen = new Set<string>()
-  const wrong: string[] = []
-  for (const { eventId, data } of deliveries) {
-    if (seen.has(eventId)) continue
-    seen.add(eventId)
-    const { key, n } = data as { key: number; n: number }
-    const expected = next.get(key) ?? 0
-    if (n !== expected) wrong.push(`key ${key}: ${n} after ${expected - 1}`)
-    next.set(key, n + 1)
-  }
-  return wrong
-}
 
 /** The same condition, looked at only when something was added. */
 function throttled(condition: (deliveries: readonly Delivery[]) => boolean): (deliveries: readonly Delivery[]) => boolean {

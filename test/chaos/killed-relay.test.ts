@@ -2,7 +2,7 @@ import pg from 'pg'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { startLocalStack, type FaultSetting, type LocalStack } from '../../src/local/stack.js'
 import { outboxClients, type OutboxClients } from '../support/outbox-clients.js'
-import { readQueue, type Delivery } from '../support/queue-reader.js'
+import { outOfOrder, readQueue } from '../support/queue-reader.js'
 
 const events = 300
 const keys = 20
@@ -79,19 +79,3 @@ describe('a relay process that is killed', () => {
     return (await database.query('SELECT FROM outbox_shard WHERE lease_token IS NOT NULL')).rowCount ?? 0
   }
 })
-
-/** First deliveries of a key whose number is not one more than the one before. */
-function outOfOrder(deliveries: readonly Delivery[]): string[] {
-  const next = new Map<number, number>()
-  const seen = new Set<string>()
-  const wrong: string[] = []
-  for (const { eventId, data } of deliveries) {
-    if (seen.has(eventId)) continue
-    seen.add(eventId)
-    const { key, n } = data as { key: number; n: number }
-    const expected = next.get(key) ?? 0
-    if (n !== expected) wrong.push(`key ${key}: ${n}, not ${expected}`)
-    next.set(key, n + 1)
-  }
-  return wrong
-}

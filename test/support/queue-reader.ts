@@ -36,3 +36,19 @@ export async function readQueue(
     client.destroy()
   }
 }
+
+/** First deliveries of a key whose number is not one more than the one before, by the payload's `key` and `n`. */
+export function outOfOrder(deliveries: readonly Delivery[]): string[] {
+  const next = new Map<number, number>()
+  const seen = new Set<string>()
+  const wrong: string[] = []
+  for (const { eventId, data } of deliveries) {
+    if (seen.has(eventId)) continue
+    seen.add(eventId)
+    const { key, n } = data as { key: number; n: number }
+    const expected = next.get(key) ?? 0
+    if (n !== expected) wrong.push(`key ${key}: ${n}, not ${expected}`)
+    next.set(key, n + 1)
+  }
+  return wrong
+}

@@ -28,7 +28,12 @@ export async function demo(options: DemoOptions): Promise<ScenarioResult | 'inte
   const { say, stop } = options
   const log = options.logs === 'shown' ? say : () => undefined
   say(`Starting PostgreSQL, the RDS Data API, SQS, SNS, EventBridge and ${relays} relays on this machine ...`)
-  const stack = await startStack(log)
+  const stack = await startStack(log).catch((error: unknown) => {
+    // Ctrl-C reaches what is being started, too: then that is why it failed
+    if (stop.aborted) return undefined
+    throw error
+  })
+  if (stack === undefined) return 'interrupted'
   try {
     return stop.aborted ? 'interrupted' : await inWorker(stack, options, log)
   } finally {
