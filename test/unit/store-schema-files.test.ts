@@ -28,6 +28,10 @@ describe('the schema files', () => {
     }
   })
 
+  test('build no index concurrently: one that is broken off would stay behind, invalid, and be written all the same', () => {
+    for (const statement of files.flatMap(({ statements }) => statements)) expect(statement).not.toMatch(/\bCONCURRENTLY\b/i)
+  })
+
   test('hold nothing that the Data API could take for a parameter, and no statement beyond 65,536 characters', () => {
     for (const statement of files.flatMap(({ statements }) => statements)) {
       expect(statement).not.toMatch(/:\w/)
