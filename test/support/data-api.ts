@@ -3,6 +3,7 @@ import type { AddressInfo } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
 import { afterAll } from 'vitest'
 import { createDataApi, type DataApi, type DataApiOptions } from '../../src/local/data-api/data-api.js'
+import type { ServiceResponse } from '../../src/local/service.js'
 import { freshDatabase, type FreshDatabase } from './postgres.js'
 
 export type DataApiOperation = 'Execute' | 'BatchExecute' | 'BeginTransaction' | 'CommitTransaction' | 'RollbackTransaction'
@@ -10,10 +11,16 @@ export type DataApiOperation = 'Execute' | 'BatchExecute' | 'BeginTransaction' |
 export type InjectedFault =
   /** The call is refused without effect. */
   | { readonly kind: 'error'; readonly name: string; readonly status?: number; readonly message?: string }
-  /** The call has its effect, and the connection is cut instead of an answer. */
-  | { readonly kind: 'drop-reply' }
-  /** The connection is cut, without effect. */
-  | { readonly kind: 'reset' }
+  /** The call has its effect, and then fails: it is answered as `error`. */
+  | { readonly kind: 'error-after'; readonly name: string; readonly status?: number; readonly message?: string }
+  /** The call has its effect, and the connection is cut instead of an answer; `meanwhile` runs between the two. */
+  | { readonly kind: 'drop-reply'; readonly meanwhile?: () => Promise<unknown> }
+  /** The connection is cut, without effect; `meanwhile` runs before. */
+  | { readonly kind: 'reset'; readonly meanwhile?: () => Promise<unknown> }
+  /** The connection is cut at once; the call goes on by itself, and has its effect once `until` is resolved. */
+  | { readonly kind: 'late'; readonly until: Promise<unknown>; readonly arrived: (answer: ServiceResponse) => void }
+  /** The call has its effect twice, as if an SDK sent it again without telling; the second answer is given. */
+  | { readonly kind: 'twice' }
   /** The call is held back before it has its effect. */
   | { readonly kind: 'latency'; readonly ms: number }
 
@@ -62,11 +69,15 @@ export interface TestDataApi {
   stop(): Promise<void>
 }
 
-/** A Data API server with a fresh database, for one test file: call it at top level or in `beforeAll`. */
-export async function startTestDataApi(
-  options: Pick<DataApiOptions, 'limits' | 'oversizeAutocommit'> = {},
-): Promise<TestDataApi> {
-  const db = await freshDatabase('data_api')
+/**
+ * A Data API server with a fresh database, for one test file: call it at top level or in `beforeAll`. `postgresUrl`: of a server
+ * that the test started, e.g. to kill it; default: the run's.
+ */
+export async function startTestDataApi({
+  postgresUrl,
+  ...options
+}: Pick<DataApiOptions, 'limits' | 'oversizeAutocommit'> & { readonly postgresUrl?: string } = {}): Promise<TestDataApi> {
+  const db = await freshDatabase('data_api', postgresUrl)
   const resourceArn = 'arn:aws:rds:us-east-1:000000000000:cluster:test'
   const secretArn = 'arn:aws:secretsmanager:us-east-1:000000000000:secret:postgres-AbCdEf'
   // the run's server asks nobody for a password
@@ -99,16 +110,37 @@ export async function startTestDataApi(
     const recorded = record(path, body)
     requests.push(recorded)
     const fault = takeFault(recorded)
-    if (fault?.kind === 'reset') return void request.socket.destroy()
-    if (fault?.kind === 'latency') await delay(fault.ms)
-    if (fault?.kind === 'error') {
-      response.writeHead(fault.status ?? 400, { 'content-type': 'application/json', 'x-amzn-errortype': fault.name })
-      response.end(JSON.stringify({ message: fault.message ?? fault.name }))
-      return
+    const refuse = ({ name, status = 400, message = name }: Extract<InjectedFault, { readonly name: string }>): void => {
+      response.writeHead(status, { 'content-type': 'application/json', 'x-amzn-errortype': name })
+      response.end(JSON.stringify({ message }))
     }
     const headers = Object.fromEntries(Object.entries(request.headers).map(([name, value]) => [name, String(value)]))
-    const answer = await dataApi.handle({ method: request.method ?? '', path, headers, body })
-    if (fault?.kind === 'drop-reply') return void request.socket.destroy()
+    const handle = () => dataApi.handle({ method: request.method ?? '', path, headers, body })
+    if (fault?.kind === 'error') {
+      refuse(fault)
+      return
+    }
+    if (fault?.kind === 'reset') {
+      await fault.meanwhile?.()
+      return void request.socket.destroy()
+    }
+    if (fault?.kind === 'late') {
+      request.socket.destroy()
+      await fault.until
+      fault.arrived(await handle())
+      return
+    }
+    if (fault?.kind === 'latency') await delay(fault.ms)
+    if (fault?.kind === 'twice') await handle()
+    const answer = await handle()
+    if (fault?.kind === 'error-after') {
+      refuse(fault)
+      return
+    }
+    if (fault?.kind === 'drop-reply') {
+      await fault.meanwhile?.()
+      return void request.socket.destroy()
+    }
     response.writeHead(answer.status, answer.headers)
     response.end(answer.body)
   }

@@ -15,11 +15,11 @@ export interface FreshDatabase {
 }
 
 /**
- * An empty database of its own on the run's server. Call it in a test file (at top level, or in `beforeAll`): it is
- * dropped after the file's last test. `name` is a prefix for people who look; roles are shared by all databases.
+ * An empty database of its own on the run's server, or on that of another superuser's connection string. Call it in a test
+ * file (at top level, or in `beforeAll`): it is dropped after the file's last test. `name` is a prefix for people who look;
+ * roles are shared by all databases.
  */
-export async function freshDatabase(name = 'test'): Promise<FreshDatabase> {
-  const server = inject('postgresUrl')
+export async function freshDatabase(name = 'test', server = inject('postgresUrl')): Promise<FreshDatabase> {
   const database = `${name.toLowerCase().replaceAll(/\W/g, '_')}_${randomUUID().slice(0, 8)}`
   await once(server, `CREATE DATABASE ${database}`)
   const url = (user = 'postgres') => {
