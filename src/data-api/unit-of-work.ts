@@ -65,7 +65,11 @@ async function tryOnce<Value>(
     return { committed: true, value }
   } catch (error) {
     const end = await tx.end()
-    if (!(error instanceof SqlError) || error.kind !== 'ambiguous') {
+    const kind = error instanceof SqlError ? error.kind : undefined
+    // not found: it is over, or what lies between has sent the commit twice, and the first one worked
+    if (kind === 'transaction-lost' && (await lookUp(database, clock, proof?.())) === 'committed')
+      return { committed: true, value }
+    if (!(error instanceof SqlError) || kind !== 'ambiguous') {
       return { committed: false, retryable: wasLostByChance(tx), error }
     }
     // a rollback that was answered came before the commit
