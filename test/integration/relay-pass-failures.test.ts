@@ -156,6 +156,26 @@ describe('a relay pass, when things go wrong', () => {
     expect(await rig.status(`attempts > 1`)).toEqual([])
   })
 
+  it('keeps the shard of an event that is out, and gives back the others as soon as they are settled', async () => {
+    const [slow, quick] = [new ScriptedPublisher(), new ScriptedPublisher()]
+    const released = gate()
+    slow.script = async (events) => {
+      await released.opened
+      return answered(events)
+    }
+    await write(1, 'NULL', `'slow'`)
+    await write(40, 'NULL', `'quick'`)
+    const pass = rig.pass({ publishers: { slow, quick }, settings: { maxShards: 16 } })
+    await vi.waitFor(() => expect(slow.inFlight).toBe(1), { timeout: 15_000 })
+    const leases = (where: string) => rig.api.db.query(`SELECT shard, lease_token FROM outbox_shard WHERE ${where}`)
+    const lease = await leases(`shard = (SELECT shard FROM outbox_delivery WHERE destination = 'slow')`)
+    await vi.waitFor(async () => expect(await leases('lease_token IS NOT NULL')).toEqual(lease), { timeout: 5_000 })
+    expect(await published()).toBe(40)
+    released.open()
+    expect((await pass).totals).toMatchObject({ published: 41, leaseLost: 0 })
+    expect(slow.requests).toHaveLength(1)
+  })
+
   it('goes on with the other shards, however many of its batches wait for destinations that do not answer', async () => {
     const quick = new ScriptedPublisher()
     const released = gate()

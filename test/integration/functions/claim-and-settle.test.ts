@@ -130,6 +130,18 @@ describe('a settlement', () => {
     expect(await queued(session)).toBe(5)
   })
 
+  test('leaves alone what another batch of the same relay leases', async () => {
+    const [key3, key5] = [await keyOf(session, 3), await keyOf(session, 5)]
+    await add(session, 2, { key: `'${key3}'` })
+    await add(session, 2, { key: `'${key5}'` })
+    const [one, other] = [await claim(session, { shards: 1 }), await claim(session, { shards: 1 })]
+    expect(await settle(session, one.token, published([...one.rows, ...other.rows]))).toMatchObject({
+      published: 2,
+      given_back: 1,
+    })
+    expect(await settle(session, other.token, published(other.rows))).toMatchObject({ published: 2, given_back: 1 })
+  })
+
   test('records every outcome once, and people can read it', async () => {
     await add(session, 4)
     const { token, rows } = await claim(session)
@@ -159,6 +171,15 @@ describe('a settlement', () => {
     })
     expect(again!.rows).toMatchObject([{ id: first.rows[0]!.id, attempts: 1 }])
     expect(await settle(session, again!.token, null, [retry(first.rows[0]!, 9e6)], [])).toMatchObject({ retried: 0, kept: 1 })
+  })
+
+  test('of a retry does not come before its time with what is ready in its shard', async () => {
+    const key = await keyOf(session, 3)
+    await add(session, 1, { key: `'${key}'` })
+    const first = await claim(session)
+    await settle(session, first.token, null, [retry(first.rows[0]!, 60_000)])
+    await add(session, 1, { key: `'${await keyOf(session, 3, 1)}'`, from: 2 })
+    expect((await claim(session)).rows.map(({ payload }) => payload)).toEqual(['{"i":2}'])
   })
 
   test('that comes again, while its shard is leased, leaves alone what an operator has decided since', async () => {

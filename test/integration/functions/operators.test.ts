@@ -82,6 +82,16 @@ describe('an operation', () => {
     expect(await stateOf(session)).toEqual(soundState)
   })
 
+  test('redrives an event with the id, the key and the place that it had', async () => {
+    await add(session, 3, { key: `'k'` })
+    const { token, rows } = await claim(session)
+    await settle(session, token, published(rows.slice(0, 1)), [fail(rows[1]!)])
+    expect(await operate(session, 'redrive')).toBe(1)
+    const identity = (events: typeof rows) => events.map(({ id, seq, ordering_key: key, payload }) => ({ id, seq, key, payload }))
+    expect(identity(await drain(session))).toEqual(identity(rows.slice(1)))
+    expect(await count(session, 'outbox')).toBe(3)
+  })
+
   test('sent again under the name of its request changes nothing more, and answers what the first did, even from the side', async () => {
     await sixFailed()
     const request = { request: '01900000-0000-7000-8000-000000000001' }

@@ -7,6 +7,7 @@ import {
   count,
   drain,
   emptyOutbox,
+  eventually,
   expireLeases,
   fail,
   giveBack,
@@ -115,6 +116,18 @@ describe('a late settlement and a claim of the same shard', () => {
     await a.query('COMMIT')
     expect((await claim(b)).rows).toEqual([])
   })
+})
+
+test('of two claims of one shard the second gets nothing, though the lease of the first is not committed yet', async () => {
+  await add(observer, 5, { key: `'${key3}'` })
+  await a.query('BEGIN')
+  const first = await claim(a)
+  let isBack = false
+  const second = claim(b).finally(() => (isBack = true))
+  const waits = `SELECT wait_event_type = 'Lock' FROM pg_stat_activity WHERE pid = $1`
+  await eventually(async () => isBack || (await observer.one<boolean>(waits, [backendOfB])))
+  await a.query('COMMIT')
+  expect([first.rows.length, (await second).rows.length]).toEqual([5, 0])
 })
 
 describe('one token, twice in flight', () => {

@@ -1,0 +1,7 @@
+import type { Mutant } from './mutant.js'
+import { mutantsOfLeases } from './of-leases.js'
+import { mutantsOfPublishing } from './of-publishing.js'
+import { mutantsOfTheQueue } from './of-the-queue.js'
+
+/** Every break that must not go unnoticed. */
+export const mutants: readonly Mutant[] = [...mutantsOfPublishing, ...mutantsOfLeases, ...mutantsOfTheQueue]
