@@ -69,7 +69,7 @@ async function bundleFile(source, file, log, external = []) {
     sourcesContent: false,
     legalComments: 'none',
     banner: { js: requireBanner },
-    plugins: [withoutLocales],
+    plugins: [withoutLocales, withoutPackagesInMaps],
     metafile: true,
     write: false,
     logLevel: 'silent',
@@ -90,6 +90,21 @@ const withoutLocales = {
       /[\\/]node_modules[\\/]zod[\\/]/.test(importer) ? { path: 'locales', namespace: 'nothing' } : undefined,
     )
     onLoad({ filter: /.*/, namespace: 'nothing' }, () => ({ contents: '' }))
+  },
+}
+
+/**
+ * A stack trace leads to our sources; lines of bundled packages, nine tenths of a map, are left out. esbuild has no option for it,
+ * but takes what a file says of its own map: here, that all of it comes from nowhere.
+ */
+const withoutPackagesInMaps = {
+  name: 'without-packages-in-maps',
+  setup({ onLoad }) {
+    const map = Buffer.from(JSON.stringify({ version: 3, sources: [''], mappings: 'AAAA' })).toString('base64')
+    onLoad({ filter: /[\\/]node_modules[\\/].*\.[cm]?js$/, namespace: 'file' }, async ({ path: file }) => ({
+      contents: `${await readFile(file, 'utf8')}\n//# sourceMappingURL=data:application/json;base64,${map}`,
+      loader: 'js',
+    }))
   },
 }
 

@@ -70,7 +70,7 @@ describe('The tarball', () => {
       expect(there.sort()).toEqual(sql.map((file) => folder + file).sort())
     }
     console.log(`the tarball has ${Math.round(packed.bytes / 1000)} kB in ${packed.files.length} files`)
-    expect(packed.bytes).toBeLessThan(2_500_000)
+    expect(packed.bytes).toBeLessThan(1_700_000)
   })
 
   it('has no complaint of publint', async () => {
