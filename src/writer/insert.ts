@@ -20,13 +20,13 @@ export interface WrittenEvents {
 export async function insertEvents(tx: SqlExecutor, rows: readonly NewEventRow[], schema: string): Promise<WrittenEvents> {
   const idByKey = new Map<string, string>()
   let eventId: string | undefined
-  let xid: string | undefined
+  let asked: SqlRow | undefined
   let open = rows
   while (open.length > 0) {
     const written = await execute(tx, insertStatement(open, schema))
     const writtenIds = new Set(written.map((row) => text(row, 'id')))
     eventId ??= written[0] && text(written[0], 'id')
-    xid ??= written[0] && text(written[0], 'xid')
+    asked ??= written[0]
     // without an idempotency key only the row itself can have been in its way
     open = open.filter((row) => row.idempotencyKey !== undefined && !writtenIds.has(row.id))
     if (open.length === 0) break
@@ -34,14 +34,14 @@ export async function insertEvents(tx: SqlExecutor, rows: readonly NewEventRow[]
     const keys = open.map((row) => row.idempotencyKey ?? '')
     for (const row of await execute(tx, eventsByIdempotencyKeyStatement(keys, schema))) {
       idByKey.set(text(row, 'idempotency_key'), text(row, 'id'))
-      xid ??= text(row, 'xid')
+      asked ??= row
     }
     // not there any more: cleanup was faster than this look, and so the key is free
     open = open.filter((row) => !idByKey.has(row.idempotencyKey ?? ''))
   }
   return {
     ids: rows.map((row) => (row.idempotencyKey === undefined ? row.id : (idByKey.get(row.idempotencyKey) ?? row.id))),
-    trace: xid === undefined ? undefined : { eventId, xid },
+    trace: asked === undefined ? undefined : { eventId, xid: text(asked, 'xid'), server: text(asked, 'server') },
   }
 }
 

@@ -21,9 +21,11 @@ export interface NewEventRow {
   readonly availableAt?: string | undefined
 }
 
+const askingTransaction = `CAST(pg_current_xact_id() AS text) AS xid, CAST(pg_postmaster_start_time() AS text) AS server`
+
 /**
- * One statement that writes all of `events`, in their order, and answers for those it wrote the columns `id` and `xid`, the
- * transaction that did (see `commitOutcomeStatement`).
+ * One statement that writes all of `events`, in their order, and answers for those it wrote the columns `id`, and `xid` and
+ * `server`, the transaction that did and where (see `commitOutcomeStatement`).
  *
  * An event whose id or idempotency key is in the outbox already is left out, so the statement may be repeated. If another
  * transaction that is still open wrote that key, the statement waits for its end. The events travel as one JSON parameter,
@@ -43,7 +45,7 @@ export function insertEventsStatement(events: readonly NewEventRow[], schema: st
          idempotency_key, available_at, position)
        ORDER BY e.position
        ON CONFLICT DO NOTHING
-       RETURNING CAST(id AS text) AS id, CAST(pg_current_xact_id() AS text) AS xid`,
+       RETURNING CAST(id AS text) AS id, ${askingTransaction}`,
     parameters: {
       events: JSON.stringify(
         events.map((event) => ({
@@ -66,13 +68,13 @@ export function insertEventsStatement(events: readonly NewEventRow[], schema: st
 }
 
 /**
- * The events that have these idempotency keys: columns `idempotency_key`, `id`, and `xid` of the asking transaction. A
- * statement of its own, because the one that waited for another transaction's end does not see what that one wrote.
+ * The events that have these idempotency keys: columns `idempotency_key`, `id`, and `xid` and `server` of the asking
+ * transaction. A statement of its own, because the one that waited for another transaction's end does not see what that one wrote.
  */
 export function eventsByIdempotencyKeyStatement(keys: readonly string[], schema: string): SqlStatement {
   return {
     // an array, not a join: so the index is used, whatever the statistics say
-    sql: `SELECT idempotency_key, CAST(id AS text) AS id, CAST(pg_current_xact_id() AS text) AS xid
+    sql: `SELECT idempotency_key, CAST(id AS text) AS id, ${askingTransaction}
        FROM ${quotedSchema(schema)}.outbox
        WHERE idempotency_key = ANY (ARRAY(SELECT json_array_elements_text(CAST(:keys AS json))))`,
     parameters: { keys: JSON.stringify(keys) },
@@ -85,17 +87,24 @@ export interface TransactionTrace {
   /** An event that it wrote, if it wrote one. */
   readonly eventId: string | undefined
   readonly xid: string
+  /** When the server started on which it ran: a number is given again after a crash that left nothing of its transaction. */
+  readonly server: string
 }
 
 /**
- * What became of a transaction: column `outcome`, `committed`, `aborted` or `in progress`; null if it is too long ago. Its
- * event proves that it committed; only the server itself can say that it never will.
+ * What became of a transaction: column `outcome`, `committed`, `aborted` or `in progress`; null if it is too long ago, or if it
+ * wrote no event and its server has been restarted since. Its event proves that it committed. That it never will is known from
+ * the server; from one that was restarted, by the event that is not there.
  */
-export function commitOutcomeStatement({ eventId, xid }: TransactionTrace, schema: string): SqlStatement {
+export function commitOutcomeStatement({ eventId, xid, server }: TransactionTrace, schema: string): SqlStatement {
   return {
-    sql: `SELECT CASE WHEN EXISTS (SELECT 1 FROM ${quotedSchema(schema)}.outbox WHERE id = CAST(:id AS uuid)) THEN 'committed'
-         ELSE pg_xact_status(CAST(:xid AS xid8)) END AS outcome`,
-    parameters: { id: eventId ?? null, xid },
+    // a number that counts as committed without its event was committed during this very look, or is another transaction's
+    sql: `SELECT CASE
+         WHEN EXISTS (SELECT 1 FROM ${quotedSchema(schema)}.outbox WHERE id = CAST(:id AS uuid)) THEN 'committed'
+         WHEN :server <> CAST(pg_postmaster_start_time() AS text) THEN CASE WHEN CAST(:id AS uuid) IS NOT NULL THEN 'aborted' END
+         WHEN CAST(:id AS uuid) IS NULL THEN pg_xact_status(CAST(:xid AS xid8))
+         ELSE replace(pg_xact_status(CAST(:xid AS xid8)), 'committed', 'in progress') END AS outcome`,
+    parameters: { id: eventId ?? null, xid, server },
     repeatable: true,
   }
 }

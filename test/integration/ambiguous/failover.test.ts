@@ -1,0 +1,112 @@
+import { randomUUID } from 'node:crypto'
+import { afterAll, beforeEach, describe, expect, it, vi } from 'vitest'
+import { startPostgres } from '../../../src/local/postgres/launcher.js'
+import { createOutbox, createDataApiDatabase } from '../../../src/writer/index.js'
+import { createRdsDataClient } from '../../../src/data-api/client.js'
+import type { FaultRule, InjectedFault } from '../../support/data-api.js'
+import { relayRig } from '../../support/relay.js'
+import { ScriptedPublisher } from '../../support/scripted-publisher.js'
+
+// a server of its own, which the tests kill
+const postgres = await startPostgres()
+afterAll(() => postgres.stop())
+const rig = await relayRig({ postgresUrl: postgres.url() })
+const { resourceArn, secretArn, database: name, clientConfig } = rig.api
+await rig.api.db.query('CREATE TABLE orders (id uuid PRIMARY KEY)')
+
+let restarted: Promise<void> = Promise.resolve()
+beforeEach(async () => {
+  await restarted
+  await rig.reset()
+  await rig.api.db.query('TRUNCATE orders')
+})
+
+/** Kills the server, all of its processes at once; it comes back by itself, with what was committed. */
+const failOver = async () => {
+  await postgres.crash()
+  restarted = postgres.restart()
+}
+const moments: readonly (readonly [moment: string, fault: InjectedFault])[] = [
+  ['after it is committed, before its reply', { kind: 'drop-reply', meanwhile: failOver }],
+  ['before it is executed', { kind: 'reset', meanwhile: failOver }],
+]
+
+describe.each(['outbox_claim', 'outbox_settle'])('PostgreSQL killed under a relay, at a call of %s', (match) => {
+  it.each(moments)('%s: every event is published once and recorded once, in order', async (_, fault) => {
+    const queue = new ScriptedPublisher()
+    await rig.write(`SELECT 'Made', '{"i": ' || i || '}', 'key-' || i % 9, NULL FROM generate_series(1, 200) i`)
+    rig.api.inject({ match, fault })
+    const { totals } = await rig.pass({ publishers: { queue }, passMs: 60_000 })
+    expect(queue.accepted).toHaveLength(200)
+    expect(queue.order.violations).toEqual([])
+    expect(totals).toMatchObject({ published: 200, leaseLost: 0 })
+    expect((await rig.status(`status = 'published' AND attempts = 1`)).map(({ id }) => id).sort()).toEqual(
+      queue.acceptedIds().sort(),
+    )
+    expect(await rig.api.db.query('SELECT 1 FROM outbox_delivery')).toEqual([])
+  })
+})
+
+it('PostgreSQL killed while a claim is being executed leaves nothing of it: its repeat claims', async () => {
+  const queue = new ScriptedPublisher()
+  await rig.write(`SELECT 'Made', '{}', 'key-' || i % 9, NULL FROM generate_series(1, 200) i`)
+  const blocker = await rig.api.db.connect()
+  await blocker.query('BEGIN')
+  await blocker.query('LOCK TABLE outbox_delivery IN ACCESS EXCLUSIVE MODE')
+  const pass = rig.pass({ publishers: { queue }, passMs: 60_000 })
+  const waiting = `SELECT 1 FROM pg_stat_activity WHERE query LIKE '%outbox_claim%' AND wait_event_type = 'Lock'`
+  await vi.waitFor(async () => expect(await rig.api.db.query(waiting)).toHaveLength(1), { timeout: 60_000 })
+  await failOver()
+  expect((await pass).totals).toMatchObject({ published: 200, leaseLost: 0 })
+  expect(queue.accepted).toHaveLength(200)
+  expect(queue.order.violations).toEqual([])
+})
+
+describe('PostgreSQL killed under a writer', () => {
+  const outbox = createOutbox({
+    database: createDataApiDatabase({ resourceArn, secretArn, database: name, client: createRdsDataClient(clientConfig) }),
+  })
+  const points: readonly (readonly [what: string, rule: Omit<FaultRule, 'fault'>])[] = [
+    ['the begin of its transaction', { operation: 'BeginTransaction' }],
+    ['a statement of its own', { match: 'INSERT INTO orders' }],
+    ['the insert of its events', { match: '.outbox (id' }],
+    ['its commit', { operation: 'CommitTransaction' }],
+  ]
+  describe.each(points)('at %s', (_, rule) => {
+    it.each(moments)('%s: order and event are there once, and its relay delivers', async (__, fault) => {
+      const id = randomUUID()
+      rig.api.inject({ ...rule, fault })
+      const ids = await outbox.transaction(async (tx) => {
+        await tx.execute('INSERT INTO orders (id) VALUES (CAST(:id AS uuid))', { id })
+        return tx.writeEvents([{ eventType: 'OrderCreated', orderingKey: id, payload: { id } }])
+      })
+      expect(await rig.api.db.query('SELECT id FROM orders')).toEqual([{ id }])
+      expect(await rig.api.db.query('SELECT id FROM outbox')).toEqual(ids.map((event) => ({ id: event })))
+      const queue = new ScriptedPublisher()
+      await rig.pass({ publishers: { queue } })
+      expect(queue.acceptedIds()).toEqual(ids)
+    })
+  })
+
+  it('before its commit is executed, and its transaction id is given to another: it is not taken for the other, and tried again', async () => {
+    const id = randomUUID()
+    const xids = (sql: string) => rig.api.db.query<{ xid: string }>(sql).then((rows) => rows.map(({ xid }) => Number(xid)))
+    let own = 0
+    let later: readonly number[] = []
+    const meanwhile = async () => {
+      await postgres.crash()
+      await postgres.restart()
+      // nothing of the transaction had reached the log: so its number is free again
+      for (let n = 0; n < 20; n++) later = [...later, ...(await xids('SELECT pg_current_xact_id()::text AS xid'))]
+    }
+    rig.api.inject({ operation: 'CommitTransaction', fault: { kind: 'reset', meanwhile } })
+    const [event] = await outbox.transaction(async (tx) => {
+      await tx.execute('INSERT INTO orders (id) VALUES (CAST(:id AS uuid))', { id })
+      if (own === 0) own = Number((await tx.execute('SELECT CAST(pg_current_xact_id() AS text) AS xid')).rows[0]?.['xid'])
+      return tx.writeEvents([{ eventType: 'OrderCreated', payload: {} }])
+    })
+    expect(later).toContain(own)
+    expect(await rig.api.db.query('SELECT id FROM orders')).toEqual([{ id }])
+    expect(await rig.api.db.query('SELECT id FROM outbox')).toEqual([{ id: event }])
+  })
+})
