@@ -38,7 +38,6 @@ async function requireSound({ directory }: Checkout, tried: readonly Mutant[]): 
   const { passed, failed, hindrance } = await runTests({
     directory,
     killers,
-    until: 'all',
     limitMs: SOUND_LIMIT_MS,
     signal: stop.signal,
   })
@@ -54,7 +53,7 @@ async function tryMutant(checkout: Checkout, mutant: Mutant): Promise<string | n
   const { directory } = checkout
   const { killers } = mutant
   const { passed, failed, hindrance } = await checkout.whileBroken(mutant, () =>
-    runTests({ directory, killers, until: 'first', limitMs: MUTANT_LIMIT_MS, signal: stop.signal }),
+    runTests({ directory, killers, limitMs: MUTANT_LIMIT_MS, signal: stop.signal }),
   )
   const killer = failed.find((test) => killers.some((named) => isNamed(named, test)) && isAssertion(test))
   if (killer !== undefined) {

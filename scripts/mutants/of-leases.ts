@@ -49,7 +49,7 @@ export const mutantsOfLeases: readonly Mutant[] = [
     file: SETTLE,
     find: 'p_token ORDER BY s.shard FOR UPDATE',
     replace: 'p_token ORDER BY s.shard',
-    killers: [{ file: RACES, test: 'two settlements publish each event once, and the second knows that it is a repeat' }],
+    killers: [{ file: RACES, test: 'claim first: the settlement waits for it and changes nothing' }],
   },
   {
     name: 'skip-the-read-committed-check',

@@ -55,7 +55,7 @@ export const mutantsOfTheQueue: readonly Mutant[] = [
     file: SETTLE,
     find: 'blocks_key = d.ordering_key IS NOT NULL AND',
     replace: "blocks_key = v_row.outcome <> 'retry' AND d.ordering_key IS NOT NULL AND",
-    killers: [{ file: LANES_AND_CHAINS, test: 'events of one key whose first is retried all come, in order' }],
+    killers: [{ file: LANES_AND_CHAINS, test: 'wait for one that backs off, however long' }],
   },
   {
     name: 'release-followers-in-wrong-order',
@@ -63,7 +63,7 @@ export const mutantsOfTheQueue: readonly Mutant[] = [
     file: FREE_FOLLOWERS,
     find: 'ORDER BY d.seq LIMIT 501',
     replace: 'ORDER BY d.seq DESC LIMIT 501',
-    killers: [{ file: LANES_AND_CHAINS, test: 'events of one key whose first is retried all come, in order' }],
+    killers: [{ file: LANES_AND_CHAINS, test: 'move aside, once, and come back in order after' }],
   },
   {
     name: 'lose-the-release-chain-after-500',
@@ -71,7 +71,7 @@ export const mutantsOfTheQueue: readonly Mutant[] = [
     file: FREE_FOLLOWERS,
     find: 'blocks_key = (d.event_id IS NOT DISTINCT FROM v_last)',
     replace: 'blocks_key = false',
-    killers: [{ file: LANES_AND_CHAINS, test: 'events of one key whose first is retried all come, in order' }],
+    killers: [{ file: LANES_AND_CHAINS, test: 'move aside, once, and come back in order after' }],
   },
   {
     name: 'redrive-with-a-new-id',
@@ -103,14 +103,6 @@ export const mutantsOfTheQueue: readonly Mutant[] = [
     killers: [{ file: OPERATORS, test: 'that is unknown, or by nobody, is refused' }],
   },
   {
-    name: 'act-twice',
-    breaks: 'an act of an operator that is sent again after its answer was lost is done again',
-    file: 'src/store/postgres/functions/outbox_done_before.sql',
-    find: "RETURN (SELECT a.events FROM outbox_audit a WHERE a.filter ->> 'request' = p_request);",
-    replace: 'RETURN NULL;',
-    killers: [{ file: OPERATORS, test: 'sent again under the name of its request changes nothing more' }],
-  },
-  {
     name: 'cleanup-without-the-undelivered-check',
     breaks: 'cleanup deletes what is old enough, delivered or not',
     file: 'src/store/postgres/functions/outbox_cleanup.sql',
@@ -136,6 +128,8 @@ export const mutantsOfTheQueue: readonly Mutant[] = [
     file: 'src/store/postgres/functions/outbox_backlog.sql',
     find: 'min(d.due_at) FILTER (WHERE d.lane < 3',
     replace: 'min(d.due_at) FILTER (WHERE d.lane < 1',
-    killers: [{ file: 'test/integration/rules-backlog-age.test.ts', test: 'that is held for its destination' }],
+    killers: [
+      { file: LANES_AND_CHAINS, test: 'counts every state, held and backing-off events among the due ones by their age' },
+    ],
   },
 ]

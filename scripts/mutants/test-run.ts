@@ -29,15 +29,13 @@ export interface TestRun {
 export interface TestRunOptions {
   readonly directory: string
   readonly killers: readonly Killer[]
-  /** `first`: the first test that fails ends the run. */
-  readonly until: 'first' | 'all'
   /** Beyond it nothing is waited for. */
   readonly limitMs: number
   readonly signal: AbortSignal
 }
 
 /** Runs these tests, and no others of their files. */
-export async function runTests({ directory, killers, until, limitMs, signal }: TestRunOptions): Promise<TestRun> {
+export async function runTests({ directory, killers, limitMs, signal }: TestRunOptions): Promise<TestRun> {
   const report = path.join(directory, 'mutants-report.json')
   await rm(report, { force: true })
   const files = [...new Set(killers.map(({ file }) => file))]
@@ -49,7 +47,6 @@ export async function runTests({ directory, killers, until, limitMs, signal }: T
       ...[...new Set(files.map(tierOf))].flatMap((tier) => ['--project', tier]),
       '--testNamePattern',
       [...new Set(killers.map(({ test }) => escaped(test)))].join('|'),
-      ...(until === 'first' ? ['--bail', '1'] : []),
       ...files,
     ],
     {
@@ -90,8 +87,9 @@ export function readReport(report: string | null, directory: string, output: str
   }
 }
 
-/** A failing assertion, and no timeout or error of another kind; fast-check reports one as the cause of its own error. */
-export const isAssertion = ({ message }: { readonly message: string }): boolean => message.includes('AssertionError')
+/** A failing assertion, and no timeout or error of another kind. Those of `rejects` and `resolves` are plain errors in a report. */
+export const isAssertion = ({ message }: { readonly message: string }): boolean =>
+  /^(AssertionError|Error: promise (resolved|rejected) |Error: expected )/.test(message)
 
 /** Whether a test is one that a killer names. */
 export const isNamed = (by: Killer, { file, test }: Killer): boolean => file === by.file && test.includes(by.test)

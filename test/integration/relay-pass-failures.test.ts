@@ -46,8 +46,11 @@ describe('a relay pass, when things go wrong', () => {
       return answered(events)
     }
     await write(20)
-    const pass = rig.pass({ publishers: { queue: zombie }, settings: { maxShards: 16, requestsInFlight: 1 } })
+    const endsAtMs = performance.now() + 3_000
+    const pass = rig.pass({ publishers: { queue: zombie }, passMs: 3_000, settings: { maxShards: 16, requestsInFlight: 1 } })
     await vi.waitFor(() => expect(zombie.inFlight).toBe(1), { timeout: 15_000 })
+    // its time is over, so that no other batch of it takes the shards over
+    await vi.waitFor(() => expect(performance.now()).toBeGreaterThan(endsAtMs), { timeout: 15_000 })
     await rig.api.db.query(`UPDATE outbox_shard SET lease_until = '-infinity' WHERE lease_token IS NOT NULL`)
 
     const heir = new ScriptedPublisher()

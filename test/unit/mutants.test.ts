@@ -86,6 +86,8 @@ describe('a run of the killers', () => {
     const run = readReport(suite(test('failed', 'AssertionError: expected 1 to be 2')), '/copy', '')
     expect(run).toMatchObject({ passed: [], failed: [killer], hindrance: null })
     expect(run.failed.map(isAssertion)).toEqual([true])
+    const rejecting = readReport(suite(test('failed', "Error: promise resolved '1' instead of rejecting")), '/copy', '')
+    expect(rejecting.failed.map(isAssertion)).toEqual([true])
     const broken = readReport(suite(test('failed', 'error: column "x" does not exist')), '/copy', '')
     expect(broken.failed.map(isAssertion)).toEqual([false])
   })

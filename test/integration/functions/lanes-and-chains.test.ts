@@ -83,6 +83,15 @@ describe('the followers of an event that did not get through', () => {
     await expectAllInOrder(session, expected, left)
   })
 
+  test('wait for one that backs off, however long', async () => {
+    await add(session, 3, { key: `'k'` })
+    const head = await claimHead()
+    await settle(session, head.token, null, [retry(head.rows[0]!, 60_000)])
+    expect((await claim(session)).rows).toEqual([])
+    await session.query('UPDATE outbox_delivery SET retry_at = now() WHERE lane = 1')
+    await expectAllInOrder(session, 3, 0)
+  })
+
   test('stop behind a new failure in the middle, and go on after its redrive', async () => {
     await add(session, 1200, { key: `'k'` })
     const head = await claimHead()
