@@ -92,6 +92,13 @@ export interface OutboxRelayProps {
    * @default - the stack's name
    */
   readonly installation?: string
+  /**
+   * The installation that this one takes the outbox over from, at its next deployment. The relay of that one stops: what
+   * begins refuses at once, a pass under way ends with its time. Remove the property afterwards.
+   *
+   * @default - an outbox of another installation is refused
+   */
+  readonly takeOverFrom?: string
   readonly cluster: OutboxCluster
   /**
    * CloudEvents `source`, and EventBridge's `Source`, of every message.

@@ -53,6 +53,7 @@ export class OutboxRelayStack extends Stack {
 
     this.outbox = new OutboxRelay(this, 'Outbox', {
       installation: config.installation,
+      takeOverFrom: config.takeOverFrom,
       cluster,
       source: config.source,
       destinations,

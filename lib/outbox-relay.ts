@@ -162,7 +162,12 @@ export class OutboxRelay extends MeasuredOutbox {
       // the one function that works as the master
       const where = this.#where(props.cluster.secret)
       const userSecrets = users.secretArns
-      const environment = handlerEnvironment(stack, migrateSettings, { ...where, migrateSeconds, userSecrets })
+      const environment = handlerEnvironment(stack, migrateSettings, {
+        ...where,
+        takeOverFrom: props.takeOverFrom,
+        migrateSeconds,
+        userSecrets,
+      })
       // the wait for a resuming cluster, and time to say why it was in vain
       const timeout = Duration.seconds(migrateSeconds + 30)
       const migrate = handler('migrate', {
@@ -186,6 +191,12 @@ export class OutboxRelay extends MeasuredOutbox {
       })
       users.rotateBy(migrate.function, props.passwordRotation ?? Duration.days(30), migration)
     } else {
+      if (props.takeOverFrom !== undefined)
+        throw new ConfigurationError(
+          'takeOverFrom',
+          `takeOverFrom is "${props.takeOverFrom}", but the schema is managed elsewhere. Remove it, and run ` +
+            `aurora-outbox-relay migrate --installation ${this.installation} --take-over-from ${props.takeOverFrom}`,
+        )
       if (props.passwordRotation !== undefined && props.passwordRotation.toDays() > 0)
         throw new ConfigurationError(
           'passwordRotationDays',

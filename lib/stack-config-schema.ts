@@ -228,6 +228,11 @@ export const stackConfigSchema = z.strictObject({
     'name of the installation: part of the names of the stack and of its database users (so at most 53 characters), and the `service` of its metrics and logs. A second one on the same outbox is refused',
     'required',
   ),
+  takeOverFrom: property(
+    databaseSettings.installation.parse,
+    'the installation that the next deployment takes the outbox over from (deploy.md); remove it afterwards. Only where the deployment manages the schema',
+    'an outbox of another installation is refused',
+  ),
   cluster: property(clusterSchema, 'where the outbox is: an existing cluster, or a new one', 'required'),
   schema: property(
     z.enum(['managed', 'managed-elsewhere']),

@@ -19,7 +19,7 @@ const migrateSchema = createHandler({
   settings: migrateSettings,
   schema: 'made',
   async run({ settings, database, telemetry, deadline, event }) {
-    const { schema, installation, migrateSeconds, userSecrets: secrets } = settings
+    const { schema, installation, takeOverFrom, migrateSeconds, userSecrets: secrets } = settings
     const budget = deadlineAfter(systemClock, migrateSeconds * 1000)
     const context = { database, schema, clock: systemClock, deadline: earlier(budget, deadline) }
     const client = (secretsManager ??= createSecretsManagerClient())
@@ -36,7 +36,7 @@ const migrateSchema = createHandler({
     }
 
     const bringUpToDate = async () => {
-      const report = await migrate(database, { ...context, installation })
+      const report = await migrate(database, { ...context, installation, takeOverFrom: takeOverFrom ?? undefined })
       const users = await readUsers(client, secrets)
       await makeUsers(context, users)
       return { report, users }

@@ -3,6 +3,7 @@ import { parseSettings } from '../config/parse.js'
 import { databaseSettings } from '../config/settings.js'
 import { userRoles } from '../core/database-user.js'
 import { deadlineAfter } from '../core/deadline.js'
+import { ConfigurationError } from '../core/errors.js'
 import { systemClock } from '../data-api/system-clock.js'
 import { createSecretsManagerClient } from '../secrets/client.js'
 import { readUsers, type UserSecrets } from '../secrets/user-secrets.js'
@@ -20,6 +21,7 @@ interface MigrateOptions extends ConnectionOptions {
   readonly inbox?: true
   readonly print?: true
   readonly installation?: string
+  readonly takeOverFrom?: string
   readonly userSecret?: UserSecrets
   readonly json?: true
 }
@@ -35,6 +37,12 @@ export function migrateCommand({ terminal }: CommandContext): Command {
     .option(
       '--installation <name>',
       `installation that is to serve the outbox (${databaseSettings.installation.env}); default: recorded later`,
+    )
+    .addOption(
+      new Option('--take-over-from <name>', 'installation that the outbox is taken over from; it stops serving it').conflicts([
+        'inbox',
+        'print',
+      ]),
     )
     .addOption(
       new Option(
@@ -73,6 +81,12 @@ function print(options: MigrateOptions, terminal: Terminal): void {
 async function run(options: MigrateOptions, terminal: Terminal): Promise<void> {
   const connection = readConnection(options, terminal)
   const installation = readInstallation(options, terminal)
+  const { takeOverFrom } = options
+  if (takeOverFrom !== undefined && installation === undefined)
+    throw new ConfigurationError(
+      '--take-over-from',
+      `--take-over-from is "${takeOverFrom}", but --installation is not set. It must be: the one that is to serve the outbox`,
+    )
   const report = await withProgress(terminal, 'migrating', () =>
     withDatabase(connection, async (database) => {
       const context = {
@@ -81,7 +95,7 @@ async function run(options: MigrateOptions, terminal: Terminal): Promise<void> {
         clock: systemClock,
         deadline: deadlineAfter(systemClock, connection.timeoutSeconds * 1000),
       }
-      const migrated = await migrate(database, { ...context, ...(installation === undefined ? {} : { installation }) })
+      const migrated = await migrate(database, { ...context, installation, takeOverFrom })
       const users = await readGivenUsers(options.userSecret ?? {}, connection)
       await makeUsers(context, users)
       return { ...migrated, ...(users.length === 0 ? {} : { users: users.map(({ role, name }) => ({ role, name })) }) }

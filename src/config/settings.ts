@@ -245,6 +245,13 @@ export const canarySettings = {
 /** The migration's own. */
 export const migrateSettings = {
   ...databaseSettings,
+  takeOverFrom: setting<string | null>({
+    env: 'OUTBOX_TAKE_OVER_FROM',
+    parse: databaseSettings.installation.parse,
+    default: null,
+    unit: '',
+    doc: 'the installation that the outbox is taken over from; by default another one is refused',
+  }),
   migrateSeconds: setting({
     env: 'OUTBOX_MIGRATE_SECONDS',
     parse: integer(10, 840),

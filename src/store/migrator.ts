@@ -15,8 +15,11 @@ export interface MigrateOptions {
   readonly schema: string
   /** The installation that is to deliver from this outbox; recorded if none is yet. Absent: nothing is recorded or checked. */
   readonly installation?: string | undefined
-  /** What to do if another installation is recorded. Default `refuse`. */
-  readonly otherInstallation?: 'refuse' | 'take-over' | undefined
+  /**
+   * The installation that `installation` may take the outbox over from. Any other that is recorded is refused, so that two
+   * stacks cannot take it from each other by turns. Absent: none.
+   */
+  readonly takeOverFrom?: string | undefined
   readonly clock: Clock
   /** No attempt starts beyond it. A database that is resuming, or tables that are in use, are waited for until then. */
   readonly deadline: Deadline
@@ -54,7 +57,7 @@ export async function migrate(database: SqlDatabase, options: MigrateOptions): P
   const recorded = await readRecord(context)
   refuseAltered(recorded, migrations, options.schema)
   if (recorded.some(({ version }) => version === 1)) await refuseOther(context, options)
-  if (recorded.some(({ version }) => version !== null && version > migrations.length)) return leaveNewer(context)
+  if (recorded.some(({ version }) => version !== null && version > migrations.length)) return leaveNewer(context, options)
 
   if (recorded.length === 0) {
     await migrationTransaction(context, 'outbox_migration', async (transaction) => {
@@ -124,14 +127,16 @@ async function readRecord(context: MigrationContext): Promise<readonly RecordedF
  * A newer release was here. If its schema admits this one, it is left as it is, functions included: a deployment that is
  * rolled back runs this release's migration once more, and must not fail, nor take the newer release's functions away.
  */
-async function leaveNewer(context: MigrationContext): Promise<MigrationReport> {
+async function leaveNewer(context: MigrationContext, options: MigrateOptions): Promise<MigrationReport> {
   const { schema } = context
-  const { schemaVersion, minRelayVersion, installation } = await readMeta(context.database, schema, context)
+  const { schemaVersion, minRelayVersion } = await readMeta(context.database, schema, context)
   if (isOlder(relayVersion, minRelayVersion)) {
     throw new SchemaError(
       `schema "${schema}" belongs to a newer release: it needs ${minRelayVersion} or later, this is ${relayVersion}; migrate with that one`,
     )
   }
+  await recordInstallation(context, options)
+  const { installation } = await readMeta(context.database, schema, context)
   return { schema, schemaVersion, applied: [], installation }
 }
 
@@ -148,26 +153,28 @@ function refuseAltered(recorded: readonly RecordedFile[], migrations: readonly S
   }
 }
 
-async function refuseOther(context: MigrationContext, { installation, otherInstallation }: MigrateOptions): Promise<void> {
-  if (installation === undefined || otherInstallation === 'take-over') return
+async function refuseOther(context: MigrationContext, { installation, takeOverFrom }: MigrateOptions): Promise<void> {
+  if (installation === undefined) return
   const found = (await readMeta(context.database, context.schema, context)).installation
-  if (found === null || found === installation) return
+  if (found === null || found === installation || found === takeOverFrom) return
+  const named = takeOverFrom === undefined ? '' : ` (takeOverFrom is "${takeOverFrom}")`
   throw new SchemaError(
     `the outbox in schema "${context.schema}" is served by installation "${found}", so "${installation}" must not deliver from it: ` +
-      'remove that installation and take the outbox over, or use another schema',
+      `to take it over, set takeOverFrom (--take-over-from) to "${found}"${named}; else use another schema`,
   )
 }
 
 async function recordInstallation(context: MigrationContext, options: MigrateOptions): Promise<void> {
-  if (options.installation === undefined) return
+  const { installation, takeOverFrom } = options
+  if (installation === undefined) return
   await context.database.execute(
     {
       sql: `UPDATE ${quotedSchema(context.schema)}.outbox_meta SET installation = :installation
-        WHERE installation IS NULL OR (:take_over AND installation <> :installation)`,
-      parameters: { installation: options.installation, take_over: options.otherInstallation === 'take-over' },
+        WHERE installation IS NULL OR installation = :take_over_from`,
+      parameters: { installation, take_over_from: takeOverFrom ?? null },
       repeatable: true,
     },
     context,
   )
-  await refuseOther(context, options) // another one may have come in between
+  await refuseOther(context, { ...options, takeOverFrom: undefined }) // another one may have come in between
 }

@@ -216,12 +216,36 @@ describe('an installation', () => {
     })
   })
 
-  test('takes an outbox over only if it is told to', async () => {
+  test('takes an outbox over only from the one that it is told to, and the other then gets it back only in the same way', async () => {
+    const schema = await installed()
+    const as = (installation: string, takeOverFrom?: string) => migrate(database, within(schema, { installation, takeOverFrom }))
+    await as('orders')
+    await expect(as('billing', 'shop')).rejects.toThrow(
+      `the outbox in schema "${schema}" is served by installation "orders", so "billing" must not deliver from it: ` +
+        'to take it over, set takeOverFrom (--take-over-from) to "orders" (takeOverFrom is "shop"); else use another schema',
+    )
+    expect(await as('billing', 'orders')).toMatchObject({ installation: 'billing' })
+    expect(await as('billing', 'orders')).toMatchObject({ installation: 'billing', applied: [] })
+    await expect(as('orders')).rejects.toThrow(/is served by installation "billing", so "orders" must not deliver/)
+    expect(await as('orders', 'billing')).toMatchObject({ installation: 'orders' })
+  })
+
+  test('of two that take an outbox over at once one has it, and the other is refused', async () => {
     const schema = await installed()
     await migrate(database, within(schema, { installation: 'orders' }))
-    const options = within(schema, { installation: 'billing', otherInstallation: 'take-over' })
-    expect(await migrate(database, options)).toMatchObject({ installation: 'billing' })
-    expect(await createOutboxStore(database, { schema }).meta()).toMatchObject({ installation: 'billing' })
+    const answers = await Promise.allSettled(
+      ['billing', 'shop'].map((installation) => migrate(database, within(schema, { installation, takeOverFrom: 'orders' }))),
+    )
+    expect(answers.map(({ status }) => status).sort()).toEqual(['fulfilled', 'rejected'])
+  })
+
+  test('is recorded, and takes over, also where a newer release left its schema', async () => {
+    const schema = await installed()
+    await api.db.query(`INSERT INTO ${schema}.outbox_migration (name, version, checksum) VALUES ('0099-later.sql', 99, 'x')`)
+    await api.db.query(`UPDATE ${schema}.outbox_meta SET schema_version = 99`)
+    expect(await migrate(database, within(schema, { installation: 'orders' }))).toMatchObject({ installation: 'orders' })
+    const options = within(schema, { installation: 'billing', takeOverFrom: 'orders' })
+    expect(await migrate(database, options)).toMatchObject({ installation: 'billing', schemaVersion: 99 })
   })
 
   test('of two that come at once one is recorded, and the other is refused', async () => {

@@ -321,6 +321,11 @@ const mistakes: readonly (readonly [mistake: string, changes: Readonly<Record<st
     'passwordRotationDays is 7, but passwords are rotated by the migrate function, which a schema that is managed elsewhere leaves out. Remove it, or let the deployment manage the schema',
   ],
   [
+    'a take-over where nothing migrates',
+    { schema: 'managed-elsewhere', takeOverFrom: 'shop' },
+    'takeOverFrom is "shop", but the schema is managed elsewhere. Remove it, and run aurora-outbox-relay migrate --installation orders --take-over-from shop',
+  ],
+  [
     'a role for a permissions boundary',
     { permissionsBoundaryArn: 'arn:aws:iam::111122223333:role/developers' },
     'permissionsBoundaryArn must be the ARN of an IAM policy (arn:aws:iam::<account>:policy/<name>). Seen: "arn:aws:iam::111122223333:role/developers"',

@@ -1,4 +1,4 @@
-import { Match } from 'aws-cdk-lib/assertions'
+import { Match, type Template } from 'aws-cdk-lib/assertions'
 import { describe, expect, it } from 'vitest'
 import { exampleConfig, exampleTemplate, resource, resourcesOf } from './synthesis.js'
 
@@ -21,6 +21,15 @@ describe('what the configuration says reaches the stack', () => {
     expect(template.findOutputs('*')).not.toHaveProperty('MigrateFunctionName')
     expect(JSON.stringify(template.toJSON())).not.toContain('rds-data:BeginTransaction')
     exampleTemplate({ schema: 'managed' }).resourceCountIs('Custom::OutboxMigration', 1)
+  })
+
+  it('whom the migration takes the outbox over from, and migrates anew because of it', () => {
+    const migration = (template: Template) => Object.values(resourcesOf(template, 'Custom::OutboxMigration'))[0]!.Properties
+    const template = exampleTemplate({ takeOverFrom: 'shop' })
+    template.hasResourceProperties('AWS::Lambda::Function', {
+      Environment: { Variables: Match.objectLike({ OUTBOX_INSTALLATION: 'orders', OUTBOX_TAKE_OVER_FROM: 'shop' }) },
+    })
+    expect(migration(template)).not.toEqual(migration(exampleTemplate()))
   })
 
   it('the permissions boundary, on every role', () => {
