@@ -75,7 +75,7 @@ module.exports = {
       severity: 'error',
       comment: 'tests, benches and examples are leaves',
       from: { path: '^(src|lib|lambdas|bin)/' },
-      to: { path: '^(test|bench|examples|scripts)/' },
+      to: { path: '^(test|bench|chaos|examples|scripts)/' },
     },
   ],
   options: {

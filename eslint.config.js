@@ -20,9 +20,9 @@ export default tseslint.config(
       'max-lines': ['error', { max: 400, skipBlankLines: false, skipComments: false }],
     },
   },
-  { files: ['test/**', 'bench/**', 'scripts/**', 'src/cli/**'], rules: { 'no-console': 'off' } },
+  { files: ['test/**', 'bench/**', 'chaos/**', 'scripts/**', 'src/cli/**'], rules: { 'no-console': 'off' } },
   {
-    files: ['test/**', 'bench/**'],
+    files: ['test/**', 'bench/**', 'chaos/**'],
     rules: { '@typescript-eslint/no-non-null-assertion': 'off', '@typescript-eslint/no-unnecessary-condition': 'off' },
   },
   { files: ['**/*.js', '**/*.cjs', '**/*.mjs'], extends: [tseslint.configs.disableTypeChecked] },

@@ -12,6 +12,8 @@ import type { BenchTools } from './run.js'
 export interface BenchStackOptions extends Omit<LocalStackOptions, 'port' | 'configFile' | 'log'> {
   /** What `outbox local --config` takes. */
   readonly config?: object
+  /** Gets every line that the stack and its functions log. Default: nobody. */
+  readonly onLog?: (line: string) => void
 }
 
 /** A local stack with the handlers as they are now, and two ways to its database. */
@@ -20,7 +22,7 @@ export interface BenchStack {
   /** Through the Data API, as a service has it. */
   readonly database: DataApiDatabase
   /** By plain SQL, so that it counts as no call: the rows of one statement. */
-  query<Row extends pg.QueryResultRow>(sql: string, values?: readonly unknown[]): Promise<Row[]>
+  readonly query: <Row extends pg.QueryResultRow>(sql: string, values?: readonly unknown[]) => Promise<Row[]>
   /** Calls of the Data API so far, counted by the server. */
   dataApiCalls(): Promise<number>
   /** Invocations of handlers that failed. */
@@ -30,10 +32,11 @@ export interface BenchStack {
 
 let built: Promise<unknown> | undefined
 
-export async function startBenchStack(tools: BenchTools, { config, ...options }: BenchStackOptions): Promise<BenchStack> {
+export async function startBenchStack(tools: BenchTools, { config, onLog, ...options }: BenchStackOptions): Promise<BenchStack> {
   await (built ??= build())
   let failed = 0
   const log = (line: string) => {
+    onLog?.(line)
     if (/^\S+ invocation \S+ failed: /.test(line)) failed += 1
   }
   const stack = await withConfigFile(config, (configFile) => startLocalStack({ ...options, port: 0, configFile, log }))

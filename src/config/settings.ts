@@ -124,7 +124,8 @@ export const relaySettings = {
   }),
   leaseSeconds: setting({
     env: 'OUTBOX_LEASE_SECONDS',
-    parse: integer(15, 300),
+    // below 6 no request would fit into what is left before a renewal
+    parse: integer(6, 300),
     default: 30,
     unit: 's',
     doc: 'how long a crashed relay blocks its shards; renewed at a third of it',

@@ -7,9 +7,10 @@ import { localQueueUrl, planResources, queueArn, type ResourcePlan } from './con
 import { control, type HandlerName, type LocalState } from './control/control.js'
 import { createDataApi } from './data-api/data-api.js'
 import type { Faults } from './faults/faults.js'
+import type { Exchange } from './front/front.js'
 import { ACCOUNT, REGION } from './front/protocol.js'
 import type { InvocationResult } from './lambda/execution-environment.js'
-import { startPostgres } from './postgres/launcher.js'
+import { startPostgres, type LocalPostgres } from './postgres/launcher.js'
 import { startScheduler } from './scheduler/scheduler.js'
 import { createRemoteSecrets } from './secrets/remote.js'
 import { createSecretsManager } from './secrets/secrets-manager.js'
@@ -26,7 +27,7 @@ import { createFunctions, type LocalFunctions } from './stack/functions.js'
 import { startServices, type Services } from './stack/services.js'
 
 export type { FaultReport, FaultSetting } from './faults/rules.js'
-export type { HandlerName, InvocationResult, LocalState }
+export type { Exchange, HandlerName, InvocationResult, LocalState }
 
 export interface LocalStackOptions {
   /** Of the endpoint, on 127.0.0.1. Default 4566; 0: any free one. */
@@ -55,6 +56,8 @@ export interface LocalStackOptions {
    * on which functions are deployed. Default: none.
    */
   readonly secretsEndpoint?: string | undefined
+  /** Hears of each request that carried messages to SQS, SNS or EventBridge, just before its answer leaves. Default: nobody. */
+  readonly onExchange?: ((exchange: Exchange) => void) | undefined
 }
 
 /** The line that `outbox local --json` prints. */
@@ -78,6 +81,8 @@ export interface LocalStack {
   /** Runs one invocation, and answers once it has ended. `relay` drains the backlog and returns. Never throws. */
   invoke(handler: HandlerName, event?: unknown): Promise<InvocationResult>
   state(): Promise<LocalState>
+  /** Its server: `crash` kills every process of it, `restart` starts it again on the same port and files. */
+  readonly postgres: Pick<LocalPostgres, 'crash' | 'restart'>
   /** Kills (SIGKILL), freezes (SIGSTOP) or thaws (SIGCONT) a relay process that `state()` names. Answers whether it was there. */
   signalRelay(pid: number, signal: 'SIGKILL' | 'SIGSTOP' | 'SIGCONT'): 'sent' | 'gone'
   /** Invokes a relay beside its schedule, e.g. after a kill. Answers once that invocation has ended. */
@@ -140,6 +145,7 @@ export async function startLocalStack(options: LocalStackOptions = {}): Promise<
         if (name === 'canary') void late.functions?.byHandler.canary.invoke(event)
         else log(`EventBridge: function ${name} does not exist`)
       },
+      onExchange: options.onExchange,
       log,
     })
     started.push(() => services.stop())
@@ -180,6 +186,7 @@ export async function startLocalStack(options: LocalStackOptions = {}): Promise<
     const stack: LocalStack = (late.stack = {
       description: describe(services, plan, resourceArn, postgres.url(DATABASE)),
       faults: services.faults,
+      postgres,
       invoke: (handler, event = {}) => functions.byHandler[handler].invoke(event),
       state: async () => ({ calls: services.calls(), relays: relayProcesses(functions), backlog: await database.backlog() }),
       signalRelay(pid, signal) {

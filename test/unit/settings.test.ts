@@ -38,7 +38,7 @@ describe('settings', () => {
       'must be the ARN of an Aurora cluster (arn:aws:rds:<region>:<account>:cluster:<name>). Seen: orders',
     ],
     ['OUTBOX_SCHEMA', 'public; DROP', 'must be a plain lower-case PostgreSQL schema name. Seen: public; DROP'],
-    ['OUTBOX_LEASE_SECONDS', '5', '>=15. Seen: 5'],
+    ['OUTBOX_LEASE_SECONDS', '5', '>=6. Seen: 5'],
     ['OUTBOX_LEASE_SECONDS', 'soon', 'must be an integer. Seen: soon'],
     ['OUTBOX_PROFILE', 'fast', '"continuous"|"drain". Seen: fast'],
     ['OUTBOX_SOURCE', 'aws.orders', 'must not begin with "aws."'],

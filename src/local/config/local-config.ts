@@ -55,7 +55,7 @@ export async function readLocalConfig(file: string | undefined): Promise<LocalCo
 }
 
 /** @throws ConfigurationError as `readLocalConfig` does; `file` is what its message names. */
-function parseLocalConfig(json: unknown, file: string): LocalConfig {
+export function parseLocalConfig(json: unknown, file: string): LocalConfig {
   if (!isObject(json)) throw new ConfigurationError('config', `${file}: must be a JSON object`)
   const { destinations: given, ...rest } = json
   const destinations = given === undefined ? DEFAULT_DESTINATIONS : parseDestinations(given, file)

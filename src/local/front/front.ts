@@ -15,17 +15,35 @@ export interface Front {
   calls(): Readonly<Record<string, number>>
 }
 
-export function createFront(services: Readonly<Record<ServiceName, LocalService>>, faults: Faults): Front {
+/** A request that carried messages, and how it was answered. */
+export interface Exchange {
+  readonly call: ServiceCall
+  /** What the service, or a fault in its place, said; null if the request had no effect and no answer. */
+  readonly answer: ServiceResponse | null
+  /** Whether the answer left: a fault may have cut the connection. */
+  readonly answered: boolean
+}
+
+/** @param onExchange - hears of each request that carried messages, just before its answer leaves. Default: nobody */
+export function createFront(
+  services: Readonly<Record<ServiceName, LocalService>>,
+  faults: Faults,
+  onExchange: (exchange: Exchange) => void = () => undefined,
+): Front {
   const calls = new Map<string, number>()
 
   async function withFaults(call: ServiceCall): Promise<Reply> {
     const codec = codecOf(call)
     const takes = codec === undefined ? 'none' : codec.batch ? 'batch' : 'single'
     const plan = faults.plan({ ...call, entries: entriesOf(call), takes })
+    const reply = (answer: ServiceResponse | null, answered: boolean): Reply => {
+      if (codec !== undefined) onExchange({ call, answer, answered })
+      return answered && answer !== null ? answer : 'cut'
+    }
 
     if (plan.latencyMs > 0) await sleep(plan.latencyMs)
-    if (plan.refusal === 'reset') return 'cut'
-    if (plan.refusal !== undefined) return errorAnswer(call.service, plan.refusal)
+    if (plan.refusal === 'reset') return reply(null, false)
+    if (plan.refusal !== undefined) return reply(errorAnswer(call.service, plan.refusal), true)
 
     const service = services[call.service]
     let answer: ServiceResponse
@@ -35,7 +53,7 @@ export function createFront(services: Readonly<Record<ServiceName, LocalService>
       const rest = codec.without(call.request, new Set(plan.decisions.keys()))
       answer = codec.answer(call.request, rest === undefined ? undefined : await service.handle(rest), plan.decisions)
     }
-    return plan.dropReply ? 'cut' : answer
+    return reply(answer, !plan.dropReply)
   }
 
   return {

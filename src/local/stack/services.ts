@@ -3,8 +3,7 @@ import { startEndpoint } from '../endpoint/endpoint.js'
 import type { EventBridge, InvokeFunction } from '../eventbridge/eventbridge.js'
 import { createEventBridge } from '../eventbridge/eventbridge.js'
 import { Faults } from '../faults/faults.js'
-import type { Reply } from '../front/front.js'
-import { createFront } from '../front/front.js'
+import { createFront, type Exchange, type Reply } from '../front/front.js'
 import type { LocalService, ServiceRequest } from '../service.js'
 import type { Sns } from '../sns/sns.js'
 import { createSns } from '../sns/sns.js'
@@ -24,6 +23,8 @@ export interface ServicesOptions {
   readonly resourceOf: (destination: string) => string
   /** For rules of EventBridge whose target is a function. */
   readonly invokeFunction: InvokeFunction
+  /** Hears of each request that carried messages, just before its answer leaves. */
+  readonly onExchange?: ((exchange: Exchange) => void) | undefined
   readonly log: (line: string) => void
 }
 
@@ -49,6 +50,7 @@ export async function startServices(options: ServicesOptions): Promise<Services>
   const front = createFront(
     { sqs, sns, events: eventBridge, 'rds-data': options.dataApi, secretsmanager: options.secretsManager, sts },
     faults,
+    options.onExchange,
   )
   const endpoint = await startEndpoint(options.port, (request) =>
     request.path.startsWith('/_local/') ? options.control(request) : front.handle(request),
