@@ -200,6 +200,13 @@ export const relaySettings = {
     unit: 'ms',
     doc: 'the longest wait between claims when nothing is due (profile continuous)',
   }),
+  releasePerSecond: setting({
+    env: 'OUTBOX_RELEASE_PER_SECOND',
+    parse: integer(1, 100_000),
+    default: 1000,
+    unit: 'events/s',
+    doc: 'events that were put aside for a destination and come back when it is up again, at most, over all relays',
+  }),
 } as const
 
 /** The cleanup's own. */

@@ -13,4 +13,8 @@ export interface Backlog {
   readonly oldestFailedSeconds: number
   /** Of 16. */
   readonly leasedShards: number
+  /** Destinations whose circuit is open. */
+  readonly openCircuits: number
+  /** Those of them that will not heal by waiting. */
+  readonly misconfiguredDestinations: number
 }

@@ -111,11 +111,16 @@ export class Batch {
     for (const { event } of ready) this.leave(event)
   }
 
-  /** Decides every ready event of a destination without sending it. */
-  decideReady(destination: string, outcome: (event: ReadyEvent) => Outcome): void {
-    const ready = this.ready(destination)
-    this.#ready.delete(destination)
-    for (const entry of ready) this.decide(entry.event, outcome(entry))
+  /** It was sent and may have arrived, but its destination failed: it is ready again, behind the others. */
+  again(entry: ReadyEvent): void {
+    this.#sent.delete(entry.event.id)
+    this.#ready.set(entry.destination, [...this.ready(entry.destination), entry])
+  }
+
+  /** Decides ready events of a destination without sending them. */
+  decideReady(destination: string, events: readonly ReadyEvent[], outcome: Outcome): void {
+    this.take(destination, events)
+    for (const { event } of events) this.decide(event, outcome)
   }
 
   get sentCount(): number {

@@ -22,11 +22,18 @@ export type EntryAnswer =
  * - `request-fault`: refused whole because of what is in it (too long, invalid entry): halve it until the culprit stands alone.
  * - `destination-fault`: failed whole for a reason no event causes (throttled, 5xx, network, timeout, rights, missing). Whether
  *   anything arrived is unknown. `configuration`: it will not heal by waiting (access denied, missing queue or bus, KMS).
+ *   `timedOut`: there was no answer within the request timeout.
  */
 export type PublishAnswer =
   | { readonly kind: 'answered'; readonly entries: readonly EntryAnswer[] }
   | { readonly kind: 'request-fault'; readonly code: string; readonly reason: string }
-  | { readonly kind: 'destination-fault'; readonly code: string; readonly reason: string; readonly configuration: boolean }
+  | {
+      readonly kind: 'destination-fault'
+      readonly code: string
+      readonly reason: string
+      readonly configuration: boolean
+      readonly timedOut?: true
+    }
 
 /** What the relay makes of one event: this is what is settled. */
 export type Outcome =
@@ -39,6 +46,14 @@ export type Outcome =
       readonly destination: string | null
       readonly errorCode: string
       readonly error: string
+    }
+  | {
+      /** Put aside until its destination takes it. */
+      readonly kind: 'hold'
+      readonly destination: string
+      /** null, both: it was not sent, and keeps what its last attempt said. */
+      readonly errorCode: string | null
+      readonly error: string | null
     }
   | {
       readonly kind: 'failed'

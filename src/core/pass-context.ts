@@ -1,3 +1,4 @@
+import type { Circuits } from './circuits.js'
 import type { Clock, Random } from './clock.js'
 import type { Deadline } from './deadline.js'
 import type { OutboxStore, Telemetry } from './ports.js'
@@ -16,6 +17,8 @@ export interface RelayPassSettings {
   readonly requestTimeoutMs: number
   readonly requestsInFlight: number
   readonly idleWaitMs: number
+  /** Events that return from aside to one destination, at most, in a second, over all relays. */
+  readonly releasePerSecond: number
   readonly policy: RetryPolicy
 }
 
@@ -25,6 +28,7 @@ export interface RelayPassTotals {
   claimed: number
   published: number
   retried: number
+  held: number
   failed: number
   unrouted: number
   leaseLost: number
@@ -35,6 +39,7 @@ export interface PassContext {
   readonly store: OutboxStore
   readonly settings: RelayPassSettings
   readonly senders: ReadonlyMap<string, Sender>
+  readonly circuits: Circuits
   readonly prepare: Prepare
   readonly clock: Clock
   readonly random: Random

@@ -1,4 +1,5 @@
 import type { Backlog } from './backlog.js'
+import type { Circuit, Fault } from './circuit.js'
 import type { Deadline } from './deadline.js'
 import type { ClaimedEvent, OutboundEvent } from './event.js'
 import type { PublishAnswer } from './outcome.js'
@@ -77,6 +78,25 @@ export interface ClaimAnswer {
   readonly events: readonly ClaimedEvent[]
   /** The claim was sent more than once: the token may lease shards that the answer does not show, so settle it. */
   readonly repeated: boolean
+  /** All circuits that are not closed, or have events aside; null if there are no events: then it was not looked. */
+  readonly circuits: readonly Circuit[] | null
+}
+
+/** A fault that opens a circuit, or keeps it open. */
+export interface CircuitFault {
+  readonly destination: string
+  /** UUID of the event that was sent: it is the next probe, unless others are aside. */
+  readonly event: string
+  /** As this relay knows them: if another relay was faster nothing changes. */
+  readonly failures: number
+  readonly coolDownMs: number
+  readonly fault: Fault
+}
+
+export interface CircuitAnswer {
+  /** Whether this very call changed the circuit. */
+  readonly changed: boolean
+  readonly circuits: readonly Circuit[]
 }
 
 /** What `outbox_meta` says. */
@@ -94,6 +114,14 @@ export interface OutboxStore {
   renew(token: string, shards: readonly number[], leaseSeconds: number, options?: SqlCallOptions): Promise<number>
   /** The whole payload, chunk by chunk; null if the event's row is gone or changed meanwhile. */
   readPayload(id: string, options?: SqlCallOptions): Promise<string | null>
+  /**
+   * The circuits, after bringing back what is aside for closed ones: `wanted` events of each destination at most, and
+   * `perSecond` over all relays.
+   */
+  circuits(wanted: Readonly<Record<string, number>>, perSecond: number, options?: SqlCallOptions): Promise<readonly Circuit[]>
+  circuitFault(fault: CircuitFault, options?: SqlCallOptions): Promise<CircuitAnswer>
+  /** @param event - the probe that was accepted; null: whatever the probe is */
+  closeCircuit(destination: string, event: string | null, options?: SqlCallOptions): Promise<CircuitAnswer>
   backlog(options?: SqlCallOptions): Promise<Backlog>
   /** Deletes at most `maxRows` delivered or discarded events past retention; answers how many. Repeat until 0. */
   cleanup(retentionSeconds: number, maxRows: number, options?: SqlCallOptions): Promise<number>
@@ -125,6 +153,8 @@ export interface Publisher<Entry = unknown> {
     /** Who says so, for the reason of a refusal: `its attribute MaximumMessageSize`. */
     readonly maxBytesFrom?: string | undefined
   }
+  /** What it sends to, as the service names it: for the log. */
+  readonly resource?: string | undefined
   /** Pure: encodes and validates. */
   prepare(event: OutboundEvent): Preparation<Entry>
   /** Sends one request and classifies its answer. Never throws for what a service or a network can answer. */
@@ -173,6 +203,8 @@ export type LogMessage =
   | 'event-failed'
   | 'event-unrouted'
   | 'destination-fault'
+  | 'circuit-opened'
+  | 'circuit-closed'
   | 'unknown-entry'
   | 'destination-missing'
   | 'destination-unchecked'

@@ -1,3 +1,4 @@
+import { Circuits } from './circuits.js'
 import type { Clock, Random } from './clock.js'
 import type { Deadline } from './deadline.js'
 import type { OutboxStore, Publisher, Telemetry } from './ports.js'
@@ -56,10 +57,21 @@ export async function relayPass(options: RelayPassOptions): Promise<RelayPassTot
     const { requestsInFlight, policy } = settings
     senders.set(destination, new Sender({ destination, publisher, requestsInFlight, policy, clock, random, telemetry, onRoom }))
   }
+  const circuits = new Circuits({
+    store,
+    senders,
+    settings,
+    clock,
+    random,
+    telemetry,
+    hardDeadline,
+    readyCount: (destination) => [...servers].reduce((events, server) => events + server.readyCount(destination), 0),
+  })
   const context: PassContext = {
     store,
     settings,
     senders,
+    circuits,
     prepare: createPrepare({ route: options.route, publishers, policy: settings.policy, random, telemetry }),
     clock,
     random,
@@ -68,11 +80,20 @@ export async function relayPass(options: RelayPassOptions): Promise<RelayPassTot
     deadline,
     hardDeadline,
     claimSize: new ClaimSize(settings.claimRows),
-    totals: { claims: 0, claimed: 0, published: 0, retried: 0, failed: 0, unrouted: 0, leaseLost: 0 },
+    totals: { claims: 0, claimed: 0, published: 0, retried: 0, held: 0, failed: 0, unrouted: 0, leaseLost: 0 },
     stop: { requested: false },
   }
   const shared = { servers, sending: new Turn(SENDING_BATCHES), turn: new Turn(), idleWaitMs: FIRST_IDLE_WAIT_MS }
-  const ends = await Promise.allSettled(Array.from({ length: BATCHES }, () => serveBatches(context, shared)))
+  await circuits.refresh()
+  const watching = circuits.run().catch((error: unknown) => {
+    context.stop.requested = true
+    throw error
+  })
+  const serving = Promise.allSettled(Array.from({ length: BATCHES }, () => serveBatches(context, shared)))
+  void serving.then(() => {
+    circuits.end()
+  })
+  const ends = [...(await serving), ...(await Promise.allSettled([watching]))]
   telemetry.flush()
   for (const end of ends) if (end.status === 'rejected') throw end.reason as Error
   return context.totals
@@ -83,7 +104,7 @@ async function serveBatches(
   context: PassContext,
   shared: { servers: Set<BatchServer>; sending: Turn; turn: Turn; idleWaitMs: number },
 ): Promise<void> {
-  const { clock, telemetry, deadline, settings, stop } = context
+  const { clock, telemetry, deadline, settings, stop, circuits } = context
   const { servers, sending, turn } = shared
   let flushedAtMs = clock.nowMs()
   for (;;) {
@@ -104,7 +125,7 @@ async function serveBatches(
       if (served === 'served') {
         shared.idleWaitMs = FIRST_IDLE_WAIT_MS
       } else {
-        if (settings.profile === 'drain' && servers.size === 1) stop.requested = true
+        if (settings.profile === 'drain' && servers.size === 1 && !circuits.releasing) stop.requested = true
         await clock.sleep(Math.min(shared.idleWaitMs, Math.max(0, deadline.remainingMs())))
         shared.idleWaitMs = Math.min(shared.idleWaitMs * 2, settings.idleWaitMs)
       }

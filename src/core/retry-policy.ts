@@ -23,6 +23,9 @@ export interface RetryPolicy extends RetryDelays {
   readonly maxAttempts: number
 }
 
+/** What becomes of one event for what was answered for it. */
+export type Decision = Exclude<Outcome, { readonly kind: 'hold' }>
+
 /** What is sent to where: all that a decision needs of an event. */
 export interface Attempt {
   readonly event: Pick<ClaimedEvent, 'attempts' | 'orderingKey'>
@@ -70,7 +73,7 @@ export function decide(
   circumstances: Circumstances,
   policy: RetryPolicy,
   random: Pick<Random, 'next'>,
-): Outcome {
+): Decision {
   const { destination } = attempt
   switch (answer.kind) {
     case 'accepted':
@@ -92,7 +95,7 @@ export function decide(
 }
 
 /** For an event that was never sent, because it can never be (`Preparation` not ok, its row deleted by hand): failed, not charged. */
-export function decideUnsendable(refusal: Refusal, attempt: Attempt): Outcome {
+export function decideUnsendable(refusal: Refusal, attempt: Attempt): Decision {
   return fail(refusal, attempt, 'uncharged')
 }
 
@@ -104,7 +107,7 @@ export function decideUnrouted(
   routing: Extract<Routing, { readonly kind: 'unrouted' }>,
   policy: RetryPolicy,
   random: Pick<Random, 'next'>,
-): Outcome {
+): Decision {
   return {
     kind: 'retry',
     // not exponential: only a new configuration helps, and a relay that has it is a new process
@@ -145,13 +148,14 @@ interface Refusal {
   readonly reason: string
 }
 
-const UNKNOWN: Refusal = {
+export const UNKNOWN: Refusal = {
   code: 'UnknownEntry',
   reason: 'the answer names this entry neither among the accepted nor among the refused; it may have arrived',
 }
 
-function isNotTheEvents(answer: MessageAnswer): boolean {
-  return answer.kind !== 'unsent' && !(answer.kind === 'refused' && answer.fault === 'event')
+/** Whether an answer says something of the destination. */
+export function isNotTheEvents(answer: MessageAnswer | undefined): boolean {
+  return answer !== undefined && answer.kind !== 'unsent' && !(answer.kind === 'refused' && answer.fault === 'event')
 }
 
 function unchargedCapMs(policy: RetryPolicy): number {
@@ -164,7 +168,7 @@ function decideTransient(
   circumstances: Circumstances,
   policy: RetryPolicy,
   random: Pick<Random, 'next'>,
-): Outcome {
+): Decision {
   if (!circumstances.neighbourAccepted) return retryUncharged(refusal, attempt, circumstances, policy, random)
   const charged = attempt.event.attempts + 1
   if (charged >= policy.maxAttempts) {
@@ -187,7 +191,7 @@ function retryUncharged(
   circumstances: Circumstances,
   policy: RetryPolicy,
   random: Pick<Random, 'next'>,
-): Outcome {
+): Decision {
   const delays = { baseMs: policy.baseMs, capMs: unchargedCapMs(policy) }
   return {
     kind: 'retry',
@@ -199,7 +203,7 @@ function retryUncharged(
   }
 }
 
-function fail(refusal: Refusal, attempt: Attempt, charge: 'charged' | 'uncharged'): Outcome {
+function fail(refusal: Refusal, attempt: Attempt, charge: 'charged' | 'uncharged'): Decision {
   return {
     kind: 'failed',
     charge: charge === 'charged',

@@ -1,4 +1,5 @@
 import { publishBisecting, type DestinationFault, type Publication } from './bisect.js'
+import { opensCircuit, type Fault } from './circuit.js'
 import type { Clock, Random } from './clock.js'
 import type { Message, Publisher, Telemetry } from './ports.js'
 import { countFaults, retryDelayMs, UNCHARGED_CAP_MS, type RetryPolicy } from './retry-policy.js'
@@ -7,6 +8,8 @@ import { countFaults, retryDelayMs, UNCHARGED_CAP_MS, type RetryPolicy } from '.
 export const SLOW_AFTER_MS = 1000
 /** So much sooner while the last request failed: what tries a destination that hangs is not worth waiting for. */
 export const SLOW_AFTER_FAULT_MS = 200
+/** How much the last request counts in the averages of what a request takes, and for how long. */
+const NEWEST_SHARE = 0.3
 
 export interface SenderOptions {
   readonly destination: string
@@ -22,19 +25,21 @@ export interface SenderOptions {
 }
 
 /**
- * One destination as all batches of a relay pass share it: how many requests are out, and whether it makes sense to send.
+ * One destination as all batches of a relay pass share it: how many requests are out, how much it takes, and whether it makes
+ * sense to send.
  *
  * After a request that failed whole it pauses, the longer the more such failures came in a row; then one request alone tries
- * it, and the first acceptance opens it again. While it pauses, or is slow, batches put its events back in place of waiting
- * with their shards leased: so it slows no other destination.
+ * it, and the first acceptance ends that. After the third its circuit opens.
  */
 export class Sender {
   /** Requests that are being made up or are out. */
   #busy = 0
-  /** Requests that are out -> since when. */
-  readonly #out = new Map<symbol, number>()
+  /** Requests that are out -> since when, with how many events. */
+  readonly #out = new Map<symbol, { readonly sentAtMs: number; readonly events: number }>()
+  /** What a request took of late, on average; null: nothing was accepted yet. */
+  #usual: { readonly events: number; readonly ms: number } | null = null
   #faults = 0
-  #lastFault: DestinationFault | undefined
+  #lastFault: Fault | undefined
   #lastFaultAtMs = Number.NEGATIVE_INFINITY
   #pausedUntilMs = Number.NEGATIVE_INFINITY
 
@@ -49,24 +54,38 @@ export class Sender {
     return this.#faults
   }
 
+  /** Why the last request of which nothing was accepted failed. */
+  get lastFault(): Fault | undefined {
+    return this.#lastFault
+  }
+
   /** Whether another request may go out now. */
   hasRoom(): boolean {
     if (this.options.clock.nowMs() < this.#pausedUntilMs) return false
     return this.#busy < (this.#faults > 0 ? 1 : this.options.requestsInFlight)
   }
 
-  /** Whether, for how long and why events should be put back in place of waiting for their turn; null: their turn comes soon. */
-  putBack(): { readonly delayMs: number; readonly code: string; readonly reason: string } | null {
-    const { clock, policy, random } = this.options
-    const pauseMs = this.#pausedUntilMs - clock.nowMs()
-    if (pauseMs > 0) {
-      const { code, reason } = this.#lastFault ?? { code: 'DestinationFault', reason: 'nothing was accepted' }
-      return { delayMs: Math.ceil(pauseMs) + retryDelayMs(1, policy, random), code, reason }
-    }
-    const slowAfterMs = this.#slowAfterMs()
-    if (this.#oldestOutMs() <= slowAfterMs) return null
-    const delayMs = SLOW_AFTER_MS + retryDelayMs(1, { baseMs: 2 * SLOW_AFTER_MS, capMs: UNCHARGED_CAP_MS }, random)
-    return { delayMs, code: 'DestinationSlow', reason: `a request has had no answer for more than ${slowAfterMs} ms` }
+  /**
+   * How many events, beyond those that are out, it will have taken after so many milliseconds, one round of requests at least.
+   * 0 while it is slow; until anything was accepted, as many as one round of full requests takes.
+   */
+  takesWithin(ms: number): number {
+    if (this.isSlow()) return 0
+    const { requestsInFlight, publisher } = this.options
+    const usual = this.#usual ?? { events: publisher.limits.maxEntries, ms }
+    let out = 0
+    for (const { events } of this.#out.values()) out += events
+    return Math.max(0, Math.floor(Math.max(1, ms / Math.max(1, usual.ms)) * requestsInFlight * usual.events) - out)
+  }
+
+  /** A request has had no answer for so long that nothing should wait behind it. */
+  isSlow(): boolean {
+    return this.#oldestOutMs() > this.#slowAfterMs()
+  }
+
+  /** Whether anything was accepted yet, so that it is known how much it takes. */
+  get isMeasured(): boolean {
+    return this.#usual !== null
   }
 
   /** Milliseconds until the passing of time alone may change whether and what is sent. */
@@ -89,7 +108,7 @@ export class Sender {
     try {
       const messages = await load()
       const sentAtMs = clock.nowMs()
-      this.#out.set(request, sentAtMs)
+      this.#out.set(request, { sentAtMs, events: messages.length })
       const publication = await publishBisecting(this.options.publisher, messages, mayStart)
       telemetry.metric('PublishRequests', publication.requests, { destination })
       this.#heed(publication, sentAtMs)
@@ -108,32 +127,58 @@ export class Sender {
   /** For how long the oldest request has been out; negative infinity if none is. */
   #oldestOutMs(): number {
     let oldest = Number.POSITIVE_INFINITY
-    for (const sentAtMs of this.#out.values()) oldest = Math.min(oldest, sentAtMs)
+    for (const { sentAtMs } of this.#out.values()) oldest = Math.min(oldest, sentAtMs)
     return this.options.clock.nowMs() - oldest
   }
 
   #heed(publication: Publication, sentAtMs: number): void {
     const { clock, telemetry, destination, policy, random } = this.options
+    this.#measure(publication, clock.nowMs() - sentAtMs)
     const faults = countFaults(this.#faults, publication)
     if (faults <= this.#faults) {
       this.#faults = faults
       if (faults === 0) this.#pausedUntilMs = Number.NEGATIVE_INFINITY
       return
     }
-    const fault = publication.answers.find((answer): answer is DestinationFault => answer.kind === 'destination-fault')
-    this.#lastFault = fault
+    this.#lastFault = faultOf(publication)
     telemetry.metric('DestinationFaults', 1, { destination })
     // requests that were out together fail together: that is one fault, not eight
     if (sentAtMs < this.#lastFaultAtMs) return
     this.#faults = faults
     this.#lastFaultAtMs = clock.nowMs()
-    const pauseMs = retryDelayMs(faults, { baseMs: policy.baseMs, capMs: Math.min(policy.capMs, UNCHARGED_CAP_MS) }, random)
+    // once its circuit is open, the cool-down decides when it is tried
+    const opens = opensCircuit(this.#lastFault, faults)
+    const delays = { baseMs: policy.baseMs, capMs: Math.min(policy.capMs, UNCHARGED_CAP_MS) }
+    const pauseMs = opens ? 0 : retryDelayMs(faults, delays, random)
     this.#pausedUntilMs = clock.nowMs() + pauseMs
+    const { code, reason, configuration } = this.#lastFault
     telemetry.log('destination-fault', {
       destination,
       consecutiveFaults: faults,
       pauseMs,
-      ...(fault === undefined ? {} : { errorCode: fault.code, error: fault.reason, configuration: fault.configuration }),
+      errorCode: code,
+      error: reason,
+      configuration,
     })
   }
+
+  #measure(publication: Publication, ms: number): void {
+    const events = publication.answers.filter(({ kind }) => kind === 'accepted').length
+    if (events === 0) return
+    const share = this.#usual === null ? 1 : NEWEST_SHARE
+    const { events: oldEvents, ms: oldMs } = this.#usual ?? { events: 0, ms: 0 }
+    this.#usual = { events: oldEvents + share * (events - oldEvents), ms: oldMs + share * (ms - oldMs) }
+  }
+}
+
+function faultOf({ answers }: Publication): Fault {
+  const whole = answers.find((answer): answer is DestinationFault => answer.kind === 'destination-fault')
+  if (whole !== undefined) {
+    const { code, reason, configuration, timedOut } = whole
+    return { code, reason, configuration, timedOut: timedOut === true }
+  }
+  const refused = answers.find((answer) => answer.kind === 'refused' && answer.fault !== 'event')
+  const { code, reason } =
+    refused?.kind === 'refused' ? refused : { code: 'UnknownEntry', reason: 'the answer names none of the entries' }
+  return { code, reason, configuration: false, timedOut: false }
 }

@@ -7,7 +7,7 @@ import { Lease } from './lease.js'
 import type { PassContext } from './pass-context.js'
 import type { ClaimAnswer, Message } from './ports.js'
 import { rowMissing } from './prepare.js'
-import { acceptedAny, decide } from './retry-policy.js'
+import { acceptedAny, decide, UNKNOWN } from './retry-policy.js'
 import type { Sender } from './sender.js'
 import { reportSettled } from './settled-report.js'
 import { readSettleAnswer } from './settlement.js'
@@ -19,6 +19,8 @@ const PART_SETTLE_IDLE_MS = 200
 const PART_SETTLE_BUSY_MS = 1000
 /** A batch holds at most so many claims' worth of events. */
 const CLAIMS_IN_HAND = 2
+/** Of a destination that takes less than there is, a batch keeps what it takes in so long, and puts the rest aside. */
+const IN_HAND_MS = 1000
 /** Beside the request timeout: what must be left of the lease when a request goes out. */
 const LEASE_MARGIN_MS = 2000
 
@@ -52,6 +54,8 @@ export class BatchServer {
   #claimMoreAtMs = 0
   /** The last claim ended at its bytes, not at its rows: there is more, and one settlement will do for all of it. */
   #cutShort = false
+  /** Events were put aside: what is behind them is claimed as soon as that is settled. */
+  #putAside = false
   #failure: unknown = null
 
   constructor(private readonly context: PassContext) {
@@ -65,6 +69,11 @@ export class BatchServer {
   /** There may be room for a request again. */
   wake(): void {
     this.#signal.raise()
+  }
+
+  /** Events of a destination that are in hand and not sent. */
+  readyCount(destination: string): number {
+    return this.#batch.ready(destination).length
   }
 
   async serve({ claimed, waits }: ServeEvents): Promise<Served> {
@@ -88,6 +97,10 @@ export class BatchServer {
     for (;;) {
       if (!this.#mayStart()) this.#batch.leaveReady()
       this.#dispatch()
+      if (this.#putAside) {
+        await this.#passOver(waits)
+        continue
+      }
       if (this.#mayFillUp()) {
         await this.#keepLease()
         await this.#claimMore()
@@ -132,8 +145,19 @@ export class BatchServer {
     this.#claimMoreAtMs = clock.nowMs() + this.#claimMoreWaitMs
   }
 
+  /** Settles what was put aside, so that others may claim what is behind it, and does so itself in the shards that it keeps. */
+  async #passOver(waits: () => void): Promise<void> {
+    this.#putAside = false
+    await this.#keepLease()
+    await this.#settle(this.#batch.finishedShards())
+    waits()
+    if (this.#batch.shards.size > 0 && this.#batch.inHandCount < this.context.settings.claimRows && this.#mayStart()) {
+      await this.#claimMore()
+    }
+  }
+
   async #claim(inFlight: readonly string[] | null): Promise<ClaimAnswer> {
-    const { store, settings, claimSize, owner, hardDeadline, totals, telemetry } = this.context
+    const { store, settings, claimSize, owner, hardDeadline, totals, telemetry, circuits } = this.context
     totals.claims += 1
     try {
       const answer = await store.claim(
@@ -152,6 +176,7 @@ export class BatchServer {
       // an answer that is not full says nothing about the size of a full one, least of all another batch's empty one
       if (answer.events.length >= claimSize.rows) claimSize.wasFine()
       totals.claimed += answer.events.length
+      if (answer.circuits !== null) circuits.heed(answer.circuits)
       return answer
     } catch (error) {
       if (error instanceof SqlError && error.kind === 'oversize') {
@@ -196,19 +221,27 @@ export class BatchServer {
     for (const destination of this.#batch.destinationsReady()) {
       const sender = senders.get(destination)
       if (sender === undefined) throw new Error(`no sender for destination ${destination}`)
-      this.#putBack(destination, sender)
+      this.#hold(destination, sender)
       while (sender.hasRoom() && this.#batch.ready(destination).length > 0) this.#startRequest(destination, sender)
     }
     if (this.#batch.readyCount > 0) this.#nothingReadySinceMs = null
     else this.#nothingReadySinceMs ??= clock.nowMs()
   }
 
-  #putBack(destination: string, sender: Sender): void {
-    if (sender.putBack() === null) return
-    this.#batch.decideReady(destination, () => {
-      const { delayMs, code, reason } = sender.putBack() ?? { delayMs: 0, code: '', reason: '' }
-      return { kind: 'retry', delayMs, charge: false, destination, errorCode: code, error: reason }
-    })
+  /** Puts aside what its destination does not take: all but the probe if its circuit is open, else what it will not take soon. */
+  #hold(destination: string, sender: Sender): void {
+    const { circuits, senders } = this.context
+    const ready = this.#batch.ready(destination)
+    const held =
+      circuits.open(destination) !== undefined
+        ? ready.filter(({ event }) => circuits.holds(destination, event.id))
+        : // with one destination there is nobody whom it could slow
+          senders.size > 1 && (sender.isSlow() || sender.isMeasured)
+          ? ready.slice(sender.takesWithin(IN_HAND_MS))
+          : []
+    if (held.length === 0) return
+    this.#batch.decideReady(destination, held, { kind: 'hold', destination, errorCode: null, error: null })
+    this.#putAside = true
   }
 
   #startRequest(destination: string, sender: Sender): void {
@@ -248,8 +281,16 @@ export class BatchServer {
       telemetry.metric('UnknownEntries', unknown, { destination })
       telemetry.log('unknown-entry', { destination, entries: unknown })
     }
+    const answered = sent.map((entry, index) => ({ entry, answer: publication.answers[index] ?? { kind: 'missing' as const } }))
     const circumstances = { neighbourAccepted: acceptedAny(publication), consecutiveFaults: sender.consecutiveFaults }
-    sent.forEach((entry, index) => this.#heed(entry, publication.answers[index] ?? { kind: 'missing' }, circumstances))
+    const [first] = entries
+    // what is known is kept, even if the circuit cannot be reached
+    for (const { entry, answer } of answered) if (answer.kind === 'accepted') this.#heed(entry, answer, circumstances)
+    if (first !== undefined) {
+      const ids = sent.map(({ event }) => event.id)
+      await this.context.circuits.heedAnswers(first.destination, ids, publication, sender)
+    }
+    for (const { entry, answer } of answered) if (answer.kind !== 'accepted') this.#heed(entry, answer, circumstances)
   }
 
   #heed(
@@ -257,9 +298,24 @@ export class BatchServer {
     answer: MessageAnswer,
     circumstances: { readonly neighbourAccepted: boolean; readonly consecutiveFaults: number },
   ): void {
-    const { settings, random } = this.context
-    if (answer.kind === 'unsent') this.#batch.leave(entry.event)
-    else this.#batch.decide(entry.event, decide(answer, entry, circumstances, settings.policy, random))
+    const { settings, random, circuits } = this.context
+    const { event, destination } = entry
+    const circuit = circuits.open(destination)
+    const isTheEvents =
+      answer.kind === 'accepted' || circumstances.neighbourAccepted || (answer.kind === 'refused' && answer.fault === 'event')
+    if (answer.kind === 'unsent') {
+      this.#batch.leave(event)
+    } else if (circuit !== undefined && !isTheEvents) {
+      const { code: errorCode, reason: error } = answer.kind === 'missing' ? UNKNOWN : answer
+      this.#batch.decide(
+        event,
+        circuit.probeEvent === event.id
+          ? { kind: 'retry', delayMs: circuit.retryInMs, charge: false, destination, errorCode, error }
+          : { kind: 'hold', destination, errorCode, error },
+      )
+    } else if (answer.kind === 'destination-fault') {
+      this.#batch.again(entry)
+    } else this.#batch.decide(entry.event, decide(answer, entry, circumstances, settings.policy, random))
   }
 
   /** null: it will not be sent, and its outcome is decided. */

@@ -19,6 +19,7 @@ export function reportSettled(
   const left = {
     published: all ? Number.POSITIVE_INFINITY : answer.published,
     retry: all ? Number.POSITIVE_INFINITY : answer.retried,
+    hold: all ? Number.POSITIVE_INFINITY : answer.held,
     failed: all ? Number.POSITIVE_INFINITY : answer.failed,
   }
   const unrouted = new Map<string, { events: number; reason: string }>()
@@ -44,6 +45,9 @@ export function reportSettled(
           totals.retried += 1
           telemetry.metric('Retried', 1, dimensions)
         }
+        break
+      case 'hold':
+        totals.held += 1
         break
       case 'failed':
         totals.failed += 1

@@ -52,6 +52,7 @@ export function failedRequest(faults: EventFaults, error: unknown, entries: numb
     code,
     reason,
     configuration: healing === 'configuration',
+    ...(codes.includes('TimeoutError') ? { timedOut: true } : {}),
   })
 
   if (plain.some(isThrottling)) return destinationFault('heals')

@@ -52,6 +52,17 @@ export const logCatalogue: Readonly<Record<LogMessage, LogDefinition>> = {
     meaning:
       'a whole request failed for a reason no event causes; its events are retried and not charged. `configuration` true: waiting will not heal it',
   },
+  'circuit-opened': {
+    level: 'ERROR',
+    text: 'The circuit of a destination is open',
+    meaning:
+      'three requests in a row failed, or one that waiting will not heal (`configuration` true) or that timed out; its events are put aside without charge, and one of them tries it after `coolDownMs`, for all relays. `principal` may not use `resource`, where AWS says so',
+  },
+  'circuit-closed': {
+    level: 'INFO',
+    text: 'The circuit of a destination is closed',
+    meaning: 'it accepted the event that tried it, or is not configured any more; what was put aside comes back, oldest first',
+  },
   'unknown-entry': {
     level: 'WARN',
     text: 'A destination did not answer for some entries',

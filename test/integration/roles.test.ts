@@ -69,7 +69,11 @@ describe('functions', () => {
     renew: `SELECT outbox_renew(gen_random_uuid(), '[1]', 1)`,
     start: `SELECT outbox_start(gen_random_uuid(), gen_random_uuid())`,
     chunks: `SELECT * FROM outbox_payload_chunks(gen_random_uuid(), 0, 1, 1)`,
-    unhold: `SELECT outbox_unhold('x', 1)`,
+    circuits: `SELECT outbox_circuits('{}', 1)`,
+    fault: `SELECT * FROM outbox_circuit_fault('x', gen_random_uuid(), 1, 1, false, 'a', 'b')`,
+    close: `SELECT * FROM outbox_circuit_close('x', NULL)`,
+    states: 'SELECT outbox_circuit_states()',
+    next: `SELECT outbox_circuit_next('x', NULL)`,
     backlog: 'SELECT * FROM outbox_backlog()',
     cleanup: 'SELECT outbox_cleanup(1, 1)',
     expire: 'SELECT outbox_expire_failed(1, 1)',
@@ -85,7 +89,7 @@ describe('functions', () => {
   }
   const allowed: Readonly<Record<Role, readonly string[]>> = {
     outbox_writer: [],
-    outbox_relay: ['claim', 'settle', 'renew', 'start', 'chunks', 'unhold', 'backlog'],
+    outbox_relay: ['claim', 'settle', 'renew', 'start', 'chunks', 'circuits', 'fault', 'close', 'backlog'],
     outbox_cleanup: ['cleanup', 'expire'],
     outbox_monitor: ['backlog'],
     outbox_operator: ['chunks', 'backlog', 'operate', 'replay', 'repair', 'doctor', 'choose'],

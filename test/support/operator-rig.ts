@@ -95,7 +95,7 @@ export function operatorRig() {
     (await clients.take(queue, count)).map((body) => (JSON.parse(body) as { id: string }).id)
 
   beforeEach(async () => {
-    await db.query('TRUNCATE outbox, outbox_delivery, outbox_receipt, outbox_audit')
+    await db.query('TRUNCATE outbox, outbox_delivery, outbox_receipt, outbox_circuit, outbox_audit')
   })
   afterEach(() => faults())
 

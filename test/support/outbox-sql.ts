@@ -108,7 +108,7 @@ export async function outboxDatabase(name: string): Promise<OutboxDatabase> {
 }
 
 export async function emptyOutbox(session: Session): Promise<void> {
-  await session.query('TRUNCATE outbox, outbox_delivery, outbox_receipt, outbox_audit')
+  await session.query('TRUNCATE outbox, outbox_delivery, outbox_receipt, outbox_circuit, outbox_audit')
   await session.query(
     `UPDATE outbox_shard SET lease_token = NULL, lease_owner = NULL, lease_until = '-infinity', served_at = '-infinity',
        reclaimed = false, settled_token = NULL`,
@@ -203,8 +203,16 @@ export const renew = (session: Session, token: string, shards: readonly number[]
   session.one<number>('SELECT outbox_renew(CAST($1 AS uuid), $2, $3)', [token, json(shards), seconds])
 export const start = (session: Session, token: string, id: string) =>
   session.one<boolean>('SELECT outbox_start(CAST($1 AS uuid), CAST($2 AS uuid))', [token, id])
-export const unhold = (session: Session, destination = 'D', rows = 1000) =>
-  session.one<number>('SELECT outbox_unhold($1, $2)', [destination, rows])
+/** Brings back at most so many events that are aside; answers how many came. */
+export const unhold = async (session: Session, destination = 'D', rows = 1000) => {
+  const aside = () =>
+    session.one<number>('SELECT CAST(count(*) AS integer) FROM outbox_delivery WHERE held_by = $1', [
+      `destination:${destination}`,
+    ])
+  const before = await aside()
+  await session.query('SELECT outbox_circuits($1, 1000000000)', [json({ [destination]: rows })])
+  return before - (await aside())
+}
 export const backlog = async (session: Session) =>
   (await session.query('SELECT * FROM outbox_backlog()'))[0] as unknown as Backlog
 export const cleanup = (session: Session, retentionSeconds = 0, rows = 1000) =>

@@ -101,7 +101,7 @@ export async function relayRig(options: Parameters<typeof startTestDataApi>[0] =
       ),
     reset: async () => {
       api.clearFaults()
-      await api.db.query('TRUNCATE outbox, outbox_delivery, outbox_receipt')
+      await api.db.query('TRUNCATE outbox, outbox_delivery, outbox_receipt, outbox_circuit')
       await api.db.query(
         `UPDATE outbox_shard SET lease_token = NULL, lease_owner = NULL, lease_until = '-infinity', settled_token = NULL, reclaimed = false`,
       )
@@ -119,6 +119,7 @@ const quickSettings: RelayPassSettings = {
   maxShards: 8,
   requestTimeoutMs: 1000,
   requestsInFlight: 4,
+  releasePerSecond: 100_000,
   idleWaitMs: 50,
   policy: { maxAttempts: 10, baseMs: 10, capMs: 50 },
 }

@@ -60,9 +60,9 @@ describe('a sender', () => {
     first.answer(fault())
     await first.publication
     expect(sender.hasRoom()).toBe(false)
-    expect(sender.putBack()).toMatchObject({ code: 'ServiceUnavailable', delayMs: 2000 })
+    expect(sender.lastFault).toEqual({ code: 'ServiceUnavailable', reason: 'the destination answered ServiceUnavailable', configuration: false, timedOut: false })
     clock.advance(1000)
-    expect([sender.hasRoom(), sender.putBack()]).toEqual([true, null])
+    expect(sender.hasRoom()).toBe(true)
     const probe = await started()
     expect(sender.hasRoom()).toBe(false)
     probe.answer(ok)
@@ -92,37 +92,34 @@ describe('a sender', () => {
   })
 
   it.each([
-    ['a minute', 3_600_000, 60_000],
-    ['the cap, where that is less', 5000, 5000],
-  ])('pauses for %s at most, however long the destination is down', async (_, capMs, longestMs) => {
-    const { sender, started, clock, telemetry } = rig(capMs)
-    for (let round = 0; round < 12; round++) {
-      const probe = await started()
-      probe.answer(fault())
-      await probe.publication
-      clock.advance(longestMs)
-      expect(sender.hasRoom()).toBe(true)
+    ['a third fault in a row', [fault(), fault(), fault()]],
+    ['a fault that waiting will not heal', [{ ...fault(), configuration: true } as const]],
+    ['a request that timed out', [{ ...fault(), timedOut: true } as const]],
+  ])('leaves it to the circuit when to try again after %s', async (_, faults) => {
+    const { sender, started, clock } = rig()
+    for (const answer of faults) {
+      clock.advance(2000)
+      const request = await started()
+      request.answer(answer)
+      await request.publication
     }
-    expect(telemetry.logged('destination-fault').at(-1)).toMatchObject({
-      consecutiveFaults: 12,
-      pauseMs: Math.floor(0.999 * longestMs) + 1,
-    })
+    expect(sender.hasRoom()).toBe(true)
   })
 
-  it('asks to put events back once a request has been out for too long', async () => {
+  it('is slow once a request has been out for too long', async () => {
     const { sender, started, clock } = rig()
     const slow = await started()
     clock.advance(SLOW_AFTER_MS)
-    expect(sender.putBack()).toBeNull()
+    expect(sender.isSlow()).toBe(false)
     expect(sender.nextChangeMs()).toBe(1)
     clock.advance(1)
-    expect(sender.putBack()).toMatchObject({ code: 'DestinationSlow' })
+    expect(sender.isSlow()).toBe(true)
     slow.answer(ok)
     await slow.publication
-    expect(sender.putBack()).toBeNull()
+    expect(sender.isSlow()).toBe(false)
   })
 
-  it('asks for it sooner while the request that is out tries a destination which failed', async () => {
+  it('is slow sooner while the request that is out tries a destination which failed', async () => {
     const { sender, started, clock } = rig()
     const first = await started()
     first.answer(fault())
@@ -130,13 +127,32 @@ describe('a sender', () => {
     clock.advance(1000)
     const probe = await started()
     clock.advance(SLOW_AFTER_FAULT_MS)
-    expect(sender.putBack()).toBeNull()
+    expect(sender.isSlow()).toBe(false)
     expect(sender.nextChangeMs()).toBe(1)
     clock.advance(1)
-    expect(sender.putBack()).toMatchObject({ code: 'DestinationSlow', reason: expect.stringContaining('200 ms') as string })
+    expect(sender.isSlow()).toBe(true)
     probe.answer(ok)
     await probe.publication
-    expect(sender.putBack()).toBeNull()
+    expect(sender.isSlow()).toBe(false)
+  })
+
+  it('takes one round of full requests as long as it is not measured, then what it took of late, less what is out', async () => {
+    const { sender, started, clock } = rig()
+    expect(sender.takesWithin(1000)).toBe(30)
+    for (let round = 0; round < 40; round++) {
+      const request = await started()
+      clock.advance(100)
+      request.answer(ok)
+      await request.publication
+    }
+    // 3 requests side by side, each with 1 event in 100 ms
+    expect([sender.takesWithin(1000), sender.takesWithin(10)]).toEqual([30, 3])
+    const out = await started()
+    expect(sender.takesWithin(1000)).toBe(29)
+    clock.advance(SLOW_AFTER_MS + 1)
+    expect(sender.takesWithin(1000)).toBe(0)
+    out.answer(ok)
+    await out.publication
   })
 
   it('is not paused by an event that is refused for what it is', async () => {

@@ -1,6 +1,8 @@
 import type { Backlog } from '../../core/backlog.js'
+import type { Circuit } from '../../core/circuit.js'
 import type { ClaimedEvent } from '../../core/event.js'
 import type { OutboxStore, SqlCallOptions, SqlExecutor, SqlParameter, SqlRow } from '../../core/ports.js'
+import { storableText } from '../../core/retry-policy.js'
 import type { SettleAnswer } from '../../core/settlement.js'
 import { readMeta } from './meta.js'
 import { readPayload } from './read-payload.js'
@@ -37,7 +39,7 @@ export function createOutboxStore(executor: SqlExecutor, { schema }: { readonly 
         },
         options,
       )
-      return { events: rows.map(claimedEvent), repeated }
+      return { events: rows.map(claimedEvent), repeated, circuits: rows.length === 0 ? null : circuitsOf(rows) }
     },
 
     async settle(settlement, options) {
@@ -59,6 +61,42 @@ export function createOutboxStore(executor: SqlExecutor, { schema }: { readonly 
     },
 
     readPayload: (id, options) => readPayload(executor, schema, id, options),
+
+    async circuits(wanted, perSecond, options) {
+      const { rows } = await call(
+        `SELECT ${outbox}.outbox_circuits(:wanted, CAST(:per_second AS integer)) AS circuits`,
+        { wanted: JSON.stringify(wanted), per_second: perSecond },
+        options,
+      )
+      return circuitsOf(rows)
+    },
+
+    async circuitFault({ destination, event, failures, coolDownMs, fault }, options) {
+      const { rows } = await call(
+        `SELECT * FROM ${outbox}.outbox_circuit_fault(:destination, CAST(:event AS uuid), CAST(:failures AS integer),
+           CAST(:cool_down_ms AS bigint), :configuration, :error_code, :error)`,
+        {
+          destination,
+          event,
+          failures,
+          cool_down_ms: coolDownMs,
+          configuration: fault.configuration,
+          error_code: storableText(fault.code),
+          error: storableText(fault.reason),
+        },
+        options,
+      )
+      return { changed: boolean(single(rows), 'changed'), circuits: circuitsOf(rows) }
+    },
+
+    async closeCircuit(destination, event, options) {
+      const { rows } = await call(
+        `SELECT * FROM ${outbox}.outbox_circuit_close(:destination, CAST(:event AS uuid))`,
+        { destination, event },
+        options,
+      )
+      return { changed: boolean(single(rows), 'changed'), circuits: circuitsOf(rows) }
+    },
 
     async backlog(options) {
       const { rows } = await call(`SELECT * FROM ${outbox}.outbox_backlog()`, {}, options)
@@ -110,6 +148,12 @@ function claimedEvent(row: SqlRow): ClaimedEvent {
   }
 }
 
+/** The circuits come as JSON in one of the rows. */
+function circuitsOf(rows: readonly SqlRow[]): readonly Circuit[] {
+  const json = rows.map((row) => textOrNull(row, 'circuits')).find((circuits) => circuits !== null)
+  return json === undefined ? [] : (JSON.parse(json) as readonly Circuit[])
+}
+
 function settleAnswer(row: SqlRow): SettleAnswer {
   return {
     published: integer(row, 'published'),
@@ -134,6 +178,8 @@ function backlog(row: SqlRow): Backlog {
     blockedKeys: integer(row, 'blocked_keys'),
     oldestFailedSeconds: seconds(integerOrNull(row, 'oldest_failed_ms')),
     leasedShards: integer(row, 'leased_shards'),
+    openCircuits: integer(row, 'open_circuits'),
+    misconfiguredDestinations: integer(row, 'misconfigured_destinations'),
   }
 }
 

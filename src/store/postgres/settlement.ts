@@ -35,17 +35,18 @@ function encode({ token, events, done }: Settlement, clean: Clean): Readonly<Rec
 
 function change({ id, attempts, outcome }: SettledEvent, clean: Clean): readonly object[] {
   if (outcome.kind === 'published') return []
-  const { charge, errorCode, error } = outcome
+  const { kind, destination, errorCode, error } = outcome
   return [
     {
       id,
       attempts,
-      outcome: outcome.kind,
-      destination: outcome.destination === null ? null : clean(outcome.destination),
-      errorCode: clean(errorCode),
-      error: clean(error),
-      charge,
-      ...(outcome.kind === 'retry' ? { delayMs: outcome.delayMs } : { block: outcome.block }),
+      outcome: kind,
+      destination: destination === null ? null : clean(destination),
+      errorCode: errorCode === null ? null : clean(errorCode),
+      error: error === null ? null : clean(error),
+      ...(kind === 'hold' ? {} : { charge: outcome.charge }),
+      ...(kind === 'retry' ? { delayMs: outcome.delayMs } : {}),
+      ...(kind === 'failed' ? { block: outcome.block } : {}),
     },
   ]
 }

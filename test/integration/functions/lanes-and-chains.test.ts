@@ -174,6 +174,8 @@ describe('the backlog', () => {
       blocked_keys: 0,
       oldest_failed_ms: null,
       leased_shards: 0,
+      open_circuits: 0,
+      misconfigured_destinations: 0,
     })
   })
 

@@ -4,7 +4,7 @@
 -- the whole queue (1,000,000 events: 1.8 s against 0.4 s).
 CREATE OR REPLACE FUNCTION outbox_backlog()
 RETURNS TABLE (oldest_due_ms bigint, due bigint, scheduled bigint, backing_off bigint, held bigint, failed bigint, blocked_keys bigint,
-               oldest_failed_ms bigint, leased_shards bigint)
+               oldest_failed_ms bigint, leased_shards bigint, open_circuits bigint, misconfigured_destinations bigint)
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path FROM CURRENT AS $$
   SELECT CAST(extract(epoch FROM (SELECT clock_timestamp())
                                  - min(d.due_at) FILTER (WHERE d.lane < 3 AND d.due_at <= (SELECT clock_timestamp()))) * 1000 AS bigint),
@@ -13,7 +13,9 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path FROM CURRENT AS $$
          count(*) FILTER (WHERE d.lane = 2), count(*) FILTER (WHERE d.lane = 3),
          (SELECT count(DISTINCT b.ordering_key) FROM outbox_delivery b WHERE b.blocks_key AND b.held_by IS DISTINCT FROM 'key'),
          CAST(extract(epoch FROM (SELECT clock_timestamp()) - min(d.failed_at) FILTER (WHERE d.lane = 3)) * 1000 AS bigint),
-         (SELECT count(*) FROM outbox_shard s WHERE s.lease_until > clock_timestamp())
+         (SELECT count(*) FROM outbox_shard s WHERE s.lease_until > clock_timestamp()),
+         (SELECT count(*) FROM outbox_circuit c WHERE c.state = 'open'),
+         (SELECT count(*) FROM outbox_circuit c WHERE c.state = 'open' AND c.configuration)
     FROM outbox_delivery d
 $$;
 REVOKE ALL ON FUNCTION outbox_backlog FROM PUBLIC;

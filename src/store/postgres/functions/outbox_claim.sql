@@ -1,12 +1,12 @@
 -- Leases up to p_max_shards free shards that have something due, and returns their due events in seq order: at most
 -- p_max_rows, about p_max_bytes (the first always comes), p_key_rows per ordering key. With a token that leases shards already
 -- it returns the due events of those: after a lost answer the same ones; while slow requests are out, new ones, if p_in_flight
--- (JSON list of ids) names those that the relay has still in hand.
+-- (JSON list of ids) names those that the relay has still in hand. circuits: in one of the rows, see outbox_circuit_states.
 CREATE OR REPLACE FUNCTION outbox_claim(p_token uuid, p_owner text, p_max_rows integer, p_max_bytes integer, p_key_rows integer,
                              p_max_shards integer, p_lease_seconds integer, p_in_flight text)
 RETURNS TABLE (id text, shard integer, seq bigint, event_type text, event_version integer, aggregate_type text, aggregate_id text,
                ordering_key text, destination text, headers text, attempts integer, starts integer, replays integer, reclaimed boolean,
-               created_at_ms bigint, due_at_ms bigint, payload_bytes integer, payload text)
+               created_at_ms bigint, due_at_ms bigint, payload_bytes integer, payload text, circuits text)
 LANGUAGE plpgsql SECURITY DEFINER ROWS 500
 SET search_path FROM CURRENT
 -- Statistics of a queue are always wrong: it was empty when they were taken. So its rows are read in index order with a LIMIT,
@@ -90,7 +90,8 @@ BEGIN
            d.ordering_key, d.destination, o.headers, d.attempts, CAST(d.starts AS integer), CAST(d.replays AS integer),
            (SELECT s.reclaimed FROM outbox_shard s WHERE s.shard = d.shard),
            CAST(extract(epoch FROM o.created_at) * 1000 AS bigint), CAST(extract(epoch FROM d.due_at) * 1000 AS bigint),
-           d.payload_bytes, CASE WHEN d.payload_bytes <= 48000 THEN o.payload END
+           d.payload_bytes, CASE WHEN d.payload_bytes <= 48000 THEN o.payload END,
+           CASE WHEN d.event_id = v_ids[1] THEN outbox_circuit_states() END
       FROM outbox_delivery d
       LEFT JOIN LATERAL (SELECT * FROM outbox x WHERE x.id = d.event_id OFFSET 0) o ON true  -- deleted by hand: no type, settle it as failed
      WHERE d.event_id = ANY (v_ids)

@@ -2,7 +2,8 @@
 -- p_published: JSON list of {"id": "...", "destination": "...", "messageId": "..."}
 -- p_changes:   JSON list of {"id": "...", "attempts": 0, "outcome": "retry" | "hold" | "failed", "destination": "...",
 --              "errorCode": "...", "error": "...", "charge": true, "delayMs": 5000 (retry), "block": true (failed)}.
---              attempts as claimed, so that a repeat of this call changes nothing. A hold waits for its destination.
+--              attempts as claimed, so that a repeat of this call changes nothing. A hold is put aside until its destination
+--              takes it: see outbox_circuits.
 -- p_done:      JSON list of the shards to give back; null: all of the token's. Events that are not named stay ready.
 -- Answer: what was changed; kept + given_back: shards that the token still leased. Fewer than
 --              asked for is either a repeat of a call whose answer was lost, or a lost lease: settled_before, given_back and kept
@@ -35,6 +36,12 @@ BEGIN
     INSERT INTO outbox_receipt (event_id, attempts, replays, destination, broker_message_id)
     SELECT g.event_id, g.attempts + 1, g.replays, COALESCE(r.destination, g.destination), r."messageId" FROM gone g JOIN result r ON r.id = g.event_id)
   SELECT count(*), COALESCE(array_agg(DISTINCT g.ordering_key) FILTER (WHERE g.blocks_key), '{}') INTO published, v_keys FROM gone g;
+
+  -- Whatever is put aside has a circuit that brings it back.
+  INSERT INTO outbox_circuit (destination)
+  SELECT DISTINCT r.destination FROM json_to_recordset(CAST(p_changes AS json)) AS r(outcome text, destination text)
+   WHERE r.outcome = 'hold' ORDER BY r.destination
+  ON CONFLICT DO NOTHING;
 
   -- Not delivered: to the lane where it waits.
   FOR v_row IN

@@ -2,7 +2,7 @@
 --   lane 0 ready    taken in seq order
 --        1 waiting  until retry_at: scheduled (available_at), or backing off
 --        2 held     until something happens. held_by 'key': an earlier event of its ordering key goes first.
---                   held_by 'destination:<name>': put aside while that destination is down
+--                   held_by 'destination:<name>': put aside while that destination is down, or takes less than there is
 --        3 failed   until a person acts
 --   A claim reads lane 0 and the due part of lane 1, so the other lanes cost it nothing, however full they are.
 --   blocks_key: later events of this ordering key must wait for this row, whatever lane it is in.
@@ -65,3 +65,22 @@ CREATE TABLE outbox_shard (
   settled_token uuid                                      -- the last token that gave the shard back: makes repeats recognisable
 ) WITH (fillfactor = 10, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 200, autovacuum_vacuum_cost_delay = 0);
 INSERT INTO outbox_shard (shard) SELECT generate_series(0, 15);
+
+-- The circuits, one for all relays: a row for each destination that ever had events put aside. Functions alone change it.
+-- open: one event of the destination, the probe, stays in the waiting lane until retry_at; the others are put aside as they are
+-- claimed. Once retry_at is over the circuit is half-open: whoever claims the probe sends it, and the lease of its shard makes
+-- it the only one. closed: relays bring back what is aside, as fast as they can send it.
+CREATE TABLE outbox_circuit (
+  destination   text        COLLATE "C" NOT NULL PRIMARY KEY,
+  state         text        NOT NULL DEFAULT 'closed' CHECK (state IN ('open', 'closed')),
+  failures      integer     NOT NULL DEFAULT 0,           -- that opened it, and probes since: each makes the cool-down longer
+  opened_at     timestamptz,
+  retry_at      timestamptz,                              -- the end of the cool-down
+  probe_event   uuid,
+  configuration boolean     NOT NULL DEFAULT false,       -- it will not heal by waiting
+  error_code    text,
+  error         text,
+  released_at   timestamptz NOT NULL DEFAULT '-infinity', -- up to when the events a second are used up, see outbox_circuits
+  CONSTRAINT outbox_circuit_state CHECK ((state = 'open') = (probe_event IS NOT NULL) AND (state = 'open') = (retry_at IS NOT NULL)
+                                     AND (state = 'open') = (opened_at IS NOT NULL) AND (state = 'open') = (failures > 0))
+) WITH (fillfactor = 10, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 200, autovacuum_vacuum_cost_delay = 0);

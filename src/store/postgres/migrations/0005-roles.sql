@@ -21,10 +21,10 @@ DO $$
 BEGIN
   EXECUTE format('GRANT USAGE ON SCHEMA %I TO outbox_writer, outbox_relay, outbox_cleanup, outbox_monitor, outbox_operator', current_schema());
 END $$;
-REVOKE ALL ON outbox, outbox_delivery, outbox_receipt, outbox_shard, outbox_meta, outbox_audit, outbox_migration, outbox_status FROM PUBLIC;
+REVOKE ALL ON outbox, outbox_delivery, outbox_receipt, outbox_shard, outbox_circuit, outbox_meta, outbox_audit, outbox_migration, outbox_status FROM PUBLIC;
 REVOKE ALL ON SEQUENCE outbox_delivery_seq FROM PUBLIC;
 GRANT INSERT, SELECT (id, idempotency_key) ON outbox TO outbox_writer;
 -- the column's default runs as whoever inserts
 GRANT EXECUTE ON FUNCTION outbox_event_id TO outbox_writer;
 GRANT SELECT ON outbox_meta TO outbox_relay, outbox_cleanup, outbox_monitor, outbox_operator;
-GRANT SELECT ON outbox_status, outbox_audit TO outbox_operator;
+GRANT SELECT ON outbox_status, outbox_audit, outbox_circuit TO outbox_operator;

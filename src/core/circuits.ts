@@ -1,0 +1,177 @@
+import type { Publication } from './bisect.js'
+import { coolDownMs, opensCircuit, type Circuit } from './circuit.js'
+import type { Clock, Random } from './clock.js'
+import type { Deadline } from './deadline.js'
+import type { CircuitAnswer, OutboxStore, Telemetry } from './ports.js'
+import { countFaults, isNotTheEvents, type RetryPolicy } from './retry-policy.js'
+import { Signal } from './signal.js'
+import type { Sender } from './sender.js'
+
+/** What is aside is brought back so often, so much of it as is sent until the next time. */
+const RELEASE_EVERY_MS = 500
+/** Of a destination that is not configured any more: its events are routed anew, so many at a time. */
+const UNKNOWN_DESTINATION_ROWS = 100
+/** The wait while there is nothing to do; a claim that shows a circuit ends it. */
+const LONG_MS = 600_000
+
+export interface CircuitsOptions {
+  readonly store: Pick<OutboxStore, 'circuits' | 'circuitFault' | 'closeCircuit'>
+  readonly senders: ReadonlyMap<string, Sender>
+  readonly settings: { readonly policy: RetryPolicy; readonly releasePerSecond: number }
+  readonly clock: Clock
+  readonly random: Random
+  readonly telemetry: Telemetry
+  readonly hardDeadline: Deadline
+  /** Events of a destination that this relay holds and has not sent. */
+  readonly readyCount: (destination: string) => number
+}
+
+/**
+ * The circuits of all destinations, as one relay pass knows them. The truth is in the database: every claim that brings events
+ * brings it too, so a relay that has an event in hand knows whether it may send it.
+ */
+export class Circuits {
+  #known: ReadonlyMap<string, Circuit> = new Map()
+  readonly #changing = new Map<string, Promise<void>>()
+  readonly #signal: Signal
+  #ended = false
+
+  constructor(private readonly options: CircuitsOptions) {
+    this.#signal = new Signal(options.clock)
+  }
+
+  /** What the database says: all circuits that are not closed, or have events aside. */
+  heed(circuits: readonly Circuit[]): void {
+    this.#known = new Map(circuits.map((circuit) => [circuit.destination, circuit]))
+    if (circuits.length > 0) this.#signal.raise()
+  }
+
+  /** The circuit of a destination, if it is open or half-open. */
+  open(destination: string): Circuit | undefined {
+    const circuit = this.#known.get(destination)
+    return circuit?.state === 'closed' ? undefined : circuit
+  }
+
+  /** Whether an event must be put aside in place of being sent. */
+  holds(destination: string, eventId: string): boolean {
+    const circuit = this.open(destination)
+    return circuit !== undefined && circuit.probeEvent !== eventId
+  }
+
+  /** Whether events that are aside come back soon. */
+  get releasing(): boolean {
+    return [...this.#known.values()].some(({ state, aside }) => state === 'closed' && aside)
+  }
+
+  /**
+   * Opens a circuit, keeps it open or closes it, as the answer to a request demands.
+   *
+   * @param eventIds - of the messages sent, in order
+   */
+  async heedAnswers(destination: string, eventIds: readonly string[], publication: Publication, sender: Sender): Promise<void> {
+    await this.#changing.get(destination) // requests that fail together open it once
+    const circuit = this.open(destination)
+    if (circuit === undefined) {
+      const sent = eventIds.find((_, index) => isNotTheEvents(publication.answers[index]))
+      if (countFaults(0, publication) === 0 || sent === undefined || sender.lastFault === undefined) return
+      if (!opensCircuit(sender.lastFault, sender.consecutiveFaults)) return
+      await this.#change(destination, () => this.#fault(destination, sent, 0, sender))
+      return
+    }
+    const probe = eventIds.indexOf(circuit.probeEvent ?? '')
+    const answer = publication.answers[probe]
+    if (answer === undefined || answer.kind === 'unsent') return
+    const event = eventIds[probe] ?? ''
+    await this.#change(destination, () =>
+      isNotTheEvents(answer) && answer.kind !== 'accepted'
+        ? this.#fault(destination, event, circuit.failures, sender)
+        : this.#close(destination, event),
+    )
+  }
+
+  /** Reads the circuits, and brings back of what is aside as much as will be sent soon. */
+  async refresh(): Promise<void> {
+    const { store, senders, settings, hardDeadline, readyCount } = this.options
+    const wanted: Record<string, number> = {}
+    for (const { destination, state, aside } of this.#known.values()) {
+      if (state !== 'closed' || !aside) continue
+      const takes = senders.get(destination)?.takesWithin(RELEASE_EVERY_MS) ?? UNKNOWN_DESTINATION_ROWS
+      const rows = Math.floor(Math.min(takes, settings.releasePerSecond) - readyCount(destination))
+      if (rows > 0) wanted[destination] = rows
+    }
+    this.heed(await store.circuits(wanted, settings.releasePerSecond, { deadline: hardDeadline }))
+    for (const { destination } of this.#known.values()) {
+      if (!senders.has(destination) && this.open(destination) !== undefined) await this.#close(destination, null)
+    }
+  }
+
+  /** Keeps at it until `end`. Throws `SqlError` if the database cannot be used. */
+  async run(): Promise<void> {
+    while (!this.#ended) {
+      await this.#signal.wait(this.#waitMs())
+      if (this.#ended) return
+      if (this.#known.size > 0) await this.refresh()
+    }
+  }
+
+  end(): void {
+    this.#ended = true
+    this.#signal.raise()
+  }
+
+  #waitMs(): number {
+    const known = [...this.#known.values()]
+    return Math.min(
+      LONG_MS,
+      ...known.map(({ state, retryInMs }) => (state === 'closed' ? RELEASE_EVERY_MS : retryInMs + RELEASE_EVERY_MS)),
+    )
+  }
+
+  async #change(destination: string, change: () => Promise<void>): Promise<void> {
+    const changing = change()
+    this.#changing.set(
+      destination,
+      changing.catch(() => undefined).finally(() => this.#changing.delete(destination)),
+    )
+    await changing
+  }
+
+  async #fault(destination: string, event: string, failures: number, sender: Sender): Promise<void> {
+    const { store, settings, random, telemetry, hardDeadline } = this.options
+    const fault = sender.lastFault
+    if (fault === undefined) return
+    const coolDown = coolDownMs(failures, settings.policy, random)
+    const answer = await store.circuitFault(
+      { destination, event, failures, coolDownMs: coolDown, fault },
+      { deadline: hardDeadline },
+    )
+    this.#heedChange(answer)
+    if (!answer.changed) return
+    telemetry.log('circuit-opened', {
+      destination,
+      failures: failures + 1,
+      coolDownMs: coolDown,
+      errorCode: fault.code,
+      error: fault.reason,
+      configuration: fault.configuration,
+      principal: principal(fault.reason),
+      resource: sender.publisher.resource ?? null,
+    })
+  }
+
+  async #close(destination: string, event: string | null): Promise<void> {
+    const { store, telemetry, hardDeadline } = this.options
+    const answer = await store.closeCircuit(destination, event, { deadline: hardDeadline })
+    this.#heedChange(answer)
+    if (answer.changed) telemetry.log('circuit-closed', { destination })
+  }
+
+  #heedChange({ circuits }: CircuitAnswer): void {
+    this.heed(circuits)
+  }
+}
+
+/** Who was refused, as AWS writes it: "User: arn:... is not authorized to perform: ... on resource: ...". */
+function principal(reason: string): string | null {
+  return /\b[Uu]ser: (\S+) is not authorized/.exec(reason)?.[1] ?? null
+}
