@@ -2,7 +2,7 @@ import type { Publication } from './bisect.js'
 import { coolDownMs, opensCircuit, type Circuit } from './circuit.js'
 import type { Clock, Random } from './clock.js'
 import type { Deadline } from './deadline.js'
-import type { CircuitAnswer, OutboxStore, Telemetry } from './ports.js'
+import type { OutboxStore, Telemetry } from './ports.js'
 import { countFaults, isNotTheEvents, type RetryPolicy } from './retry-policy.js'
 import { Signal } from './signal.js'
 import type { Sender } from './sender.js'
@@ -58,6 +58,11 @@ export class Circuits {
     return circuit !== undefined && circuit.probeEvent !== eventId
   }
 
+  /** How many more events of a destination this relay should hold to have enough for so long; negative: it has too many. */
+  room(destination: string, sender: Sender, ms: number): number {
+    return sender.takesWithin(ms) - this.options.readyCount(destination)
+  }
+
   /** Whether events that are aside come back soon. */
   get releasing(): boolean {
     return [...this.#known.values()].some(({ state, aside }) => state === 'closed' && aside)
@@ -91,12 +96,12 @@ export class Circuits {
 
   /** Reads the circuits, and brings back of what is aside as much as will be sent soon. */
   async refresh(): Promise<void> {
-    const { store, senders, settings, hardDeadline, readyCount } = this.options
+    const { store, senders, settings, hardDeadline } = this.options
     const wanted: Record<string, number> = {}
     for (const { destination, state, aside } of this.#known.values()) {
       if (state !== 'closed' || !aside) continue
-      const takes = senders.get(destination)?.takesWithin(RELEASE_EVERY_MS) ?? UNKNOWN_DESTINATION_ROWS
-      const rows = Math.floor(Math.min(takes, settings.releasePerSecond) - readyCount(destination))
+      const sender = senders.get(destination)
+      const rows = sender === undefined ? UNKNOWN_DESTINATION_ROWS : this.room(destination, sender, RELEASE_EVERY_MS)
       if (rows > 0) wanted[destination] = rows
     }
     this.heed(await store.circuits(wanted, settings.releasePerSecond, { deadline: hardDeadline }))
@@ -145,7 +150,8 @@ export class Circuits {
       { destination, event, failures, coolDownMs: coolDown, fault },
       { deadline: hardDeadline },
     )
-    this.#heedChange(answer)
+    this.heed(answer.circuits)
+    sender.resume()
     if (!answer.changed) return
     telemetry.log('circuit-opened', {
       destination,
@@ -162,12 +168,8 @@ export class Circuits {
   async #close(destination: string, event: string | null): Promise<void> {
     const { store, telemetry, hardDeadline } = this.options
     const answer = await store.closeCircuit(destination, event, { deadline: hardDeadline })
-    this.#heedChange(answer)
+    this.heed(answer.circuits)
     if (answer.changed) telemetry.log('circuit-closed', { destination })
-  }
-
-  #heedChange({ circuits }: CircuitAnswer): void {
-    this.heed(circuits)
   }
 }
 

@@ -24,6 +24,8 @@ export interface ClaimedEvent {
   readonly replays: number
   /** The shard's last lease ran out in place of being given back. */
   readonly reclaimed: boolean
+  /** It was aside and came back: it is not put aside again for being one too many. */
+  readonly released: boolean
   readonly createdAtMs: number
   readonly dueAtMs: number
   readonly payloadBytes: number

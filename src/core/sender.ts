@@ -1,5 +1,5 @@
 import { publishBisecting, type DestinationFault, type Publication } from './bisect.js'
-import { opensCircuit, type Fault } from './circuit.js'
+import type { Fault } from './circuit.js'
 import type { Clock, Random } from './clock.js'
 import type { Message, Publisher, Telemetry } from './ports.js'
 import { countFaults, retryDelayMs, UNCHARGED_CAP_MS, type RetryPolicy } from './retry-policy.js'
@@ -88,6 +88,12 @@ export class Sender {
     return this.#usual !== null
   }
 
+  /** Ends a pause: its circuit is known, and says what may be sent. */
+  resume(): void {
+    this.#pausedUntilMs = Number.NEGATIVE_INFINITY
+    this.options.onRoom()
+  }
+
   /** Milliseconds until the passing of time alone may change whether and what is sent. */
   nextChangeMs(): number {
     const pauseMs = this.#pausedUntilMs - this.options.clock.nowMs()
@@ -146,10 +152,7 @@ export class Sender {
     if (sentAtMs < this.#lastFaultAtMs) return
     this.#faults = faults
     this.#lastFaultAtMs = clock.nowMs()
-    // once its circuit is open, the cool-down decides when it is tried
-    const opens = opensCircuit(this.#lastFault, faults)
-    const delays = { baseMs: policy.baseMs, capMs: Math.min(policy.capMs, UNCHARGED_CAP_MS) }
-    const pauseMs = opens ? 0 : retryDelayMs(faults, delays, random)
+    const pauseMs = retryDelayMs(faults, { baseMs: policy.baseMs, capMs: Math.min(policy.capMs, UNCHARGED_CAP_MS) }, random)
     this.#pausedUntilMs = clock.nowMs() + pauseMs
     const { code, reason, configuration } = this.#lastFault
     telemetry.log('destination-fault', {

@@ -20,7 +20,7 @@ const PART_SETTLE_BUSY_MS = 1000
 /** A batch holds at most so many claims' worth of events. */
 const CLAIMS_IN_HAND = 2
 /** Of a destination that takes less than there is, a batch keeps what it takes in so long, and puts the rest aside. */
-const IN_HAND_MS = 1000
+const IN_HAND_MS = 2000
 /** Beside the request timeout: what must be left of the lease when a request goes out. */
 const LEASE_MARGIN_MS = 2000
 
@@ -205,7 +205,7 @@ export class BatchServer {
     const bytes = answer.events.reduce((sum, { payload, payloadBytes }) => (payload === null ? sum : sum + payloadBytes), 0)
     this.#cutShort = answer.events.length < claimRows && bytes > claimBytes / 2
     this.#batch.add(answer.events)
-    if (this.#batch.readyCount > 0) this.#nothingReadySinceMs = null
+    if (this.#maySend()) this.#nothingReadySinceMs = null
   }
 
   // ---- publish ---------------------------------------------------------------------------------------------------
@@ -224,21 +224,26 @@ export class BatchServer {
       this.#hold(destination, sender)
       while (sender.hasRoom() && this.#batch.ready(destination).length > 0) this.#startRequest(destination, sender)
     }
-    if (this.#batch.readyCount > 0) this.#nothingReadySinceMs = null
+    if (this.#maySend()) this.#nothingReadySinceMs = null
     else this.#nothingReadySinceMs ??= clock.nowMs()
+  }
+
+  #maySend(): boolean {
+    return this.#batch.destinationsReady().some((destination) => this.context.senders.get(destination)?.hasRoom() === true)
   }
 
   /** Puts aside what its destination does not take: all but the probe if its circuit is open, else what it will not take soon. */
   #hold(destination: string, sender: Sender): void {
     const { circuits, senders } = this.context
     const ready = this.#batch.ready(destination)
-    const held =
-      circuits.open(destination) !== undefined
-        ? ready.filter(({ event }) => circuits.holds(destination, event.id))
-        : // with one destination there is nobody whom it could slow
-          senders.size > 1 && (sender.isSlow() || sender.isMeasured)
-          ? ready.slice(sender.takesWithin(IN_HAND_MS))
-          : []
+    let held: readonly ReadyEvent[] = []
+    if (circuits.open(destination) !== undefined) {
+      held = ready.filter(({ event }) => circuits.holds(destination, event.id))
+    } else if (senders.size > 1 && (sender.isSlow() || sender.isMeasured)) {
+      // (with one destination there is nobody whom it could slow)
+      const tooMany = -circuits.room(destination, sender, IN_HAND_MS)
+      if (tooMany > 0) held = ready.filter(({ event }) => !event.released).slice(-tooMany)
+    }
     if (held.length === 0) return
     this.#batch.decideReady(destination, held, { kind: 'hold', destination, errorCode: null, error: null })
     this.#putAside = true

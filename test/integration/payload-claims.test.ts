@@ -37,7 +37,7 @@ async function rowsOfClaim(token: string): Promise<{ readonly largest: number; r
   const [sizes] = await rig.api.db.query<{ largest: number; all: number }>(
     `SELECT max(bytes)::int AS largest, sum(bytes)::int AS all
        FROM (SELECT octet_length(concat(id, shard, seq, event_type, event_version, aggregate_type, aggregate_id, ordering_key, destination, headers,
-                    attempts, starts, replays, reclaimed, created_at_ms, due_at_ms, payload_bytes, payload)) AS bytes
+                    attempts, starts, replays, reclaimed, released, created_at_ms, due_at_ms, payload_bytes, payload)) AS bytes
                FROM outbox_claim(CAST($1 AS uuid), 'test', 1000, 800000, 50, 16, 30, NULL)) r`,
     [token],
   )

@@ -18,6 +18,7 @@ export function outboundEvent(changes: Partial<OutboundEvent> = {}): OutboundEve
     starts: 0,
     replays: 0,
     reclaimed: false,
+    released: false,
     createdAtMs: Date.UTC(2026, 10, 29, 10, 0, 0, 123),
     dueAtMs: Date.UTC(2026, 10, 29, 10, 0, 0, 123),
     payloadBytes: Buffer.byteLength(payload),

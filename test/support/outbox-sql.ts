@@ -28,6 +28,7 @@ export interface ClaimedRow {
   readonly starts: number
   readonly replays: number
   readonly reclaimed: boolean
+  readonly released: boolean
   readonly created_at_ms: number
   readonly due_at_ms: number
   readonly payload_bytes: number

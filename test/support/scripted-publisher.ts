@@ -1,3 +1,4 @@
+import type { DestinationFault } from '../../src/core/bisect.js'
 import type { OutboundEvent } from '../../src/core/event.js'
 import type { EntryAnswer, PublishAnswer } from '../../src/core/outcome.js'
 import type { Message, Publisher } from '../../src/core/ports.js'
@@ -82,7 +83,7 @@ export const accepted = (event: OutboundEvent): EntryAnswer => ({ kind: 'accepte
 
 export const acceptAll: Script = (events) => ({ kind: 'answered', entries: events.map(accepted) })
 
-export const fault = (code = 'ServiceUnavailable'): PublishAnswer => ({
+export const fault = (code = 'ServiceUnavailable'): DestinationFault => ({
   kind: 'destination-fault',
   code,
   reason: `the destination answered ${code}`,

@@ -141,6 +141,7 @@ function claimedEvent(row: SqlRow): ClaimedEvent {
     starts: integer(row, 'starts'),
     replays: integer(row, 'replays'),
     reclaimed: boolean(row, 'reclaimed'),
+    released: boolean(row, 'released'),
     createdAtMs: integerOrNull(row, 'created_at_ms') ?? 0,
     dueAtMs: integer(row, 'due_at_ms'),
     payloadBytes: integer(row, 'payload_bytes'),

@@ -52,6 +52,7 @@ describe('a claim', () => {
       starts: 0,
       replays: 0,
       reclaimed: false,
+      released: false,
       payload_bytes: 7,
       payload: '{"i":1}',
     })

@@ -45,7 +45,7 @@ BEGIN
   END LOOP;
 
   PERFORM FROM outbox_shard s WHERE s.shard IN (SELECT d.shard FROM outbox_delivery d WHERE d.event_id = ANY (v_ids)) ORDER BY s.shard FOR UPDATE;
-  UPDATE outbox_delivery d SET lane = 0, held_by = NULL WHERE d.event_id = ANY (v_ids) AND (d.held_by <> 'key') IS TRUE;
+  UPDATE outbox_delivery d SET lane = 0, held_by = NULL, released = true WHERE d.event_id = ANY (v_ids) AND (d.held_by <> 'key') IS TRUE;
   RETURN outbox_circuit_states();
 END $$;
 REVOKE ALL ON FUNCTION outbox_circuits FROM PUBLIC;

@@ -5,7 +5,7 @@
 CREATE OR REPLACE FUNCTION outbox_claim(p_token uuid, p_owner text, p_max_rows integer, p_max_bytes integer, p_key_rows integer,
                              p_max_shards integer, p_lease_seconds integer, p_in_flight text)
 RETURNS TABLE (id text, shard integer, seq bigint, event_type text, event_version integer, aggregate_type text, aggregate_id text,
-               ordering_key text, destination text, headers text, attempts integer, starts integer, replays integer, reclaimed boolean,
+               ordering_key text, destination text, headers text, attempts integer, starts integer, replays integer, reclaimed boolean, released boolean,
                created_at_ms bigint, due_at_ms bigint, payload_bytes integer, payload text, circuits text)
 LANGUAGE plpgsql SECURITY DEFINER ROWS 500
 SET search_path FROM CURRENT
@@ -88,7 +88,7 @@ BEGIN
   RETURN QUERY
     SELECT CAST(d.event_id AS text), CAST(d.shard AS integer), d.seq, o.event_type, o.event_version, o.aggregate_type, o.aggregate_id,
            d.ordering_key, d.destination, o.headers, d.attempts, CAST(d.starts AS integer), CAST(d.replays AS integer),
-           (SELECT s.reclaimed FROM outbox_shard s WHERE s.shard = d.shard),
+           (SELECT s.reclaimed FROM outbox_shard s WHERE s.shard = d.shard), d.released,
            CAST(extract(epoch FROM o.created_at) * 1000 AS bigint), CAST(extract(epoch FROM d.due_at) * 1000 AS bigint),
            d.payload_bytes, CASE WHEN d.payload_bytes <= 48000 THEN o.payload END,
            CASE WHEN d.event_id = v_ids[1] THEN outbox_circuit_states() END

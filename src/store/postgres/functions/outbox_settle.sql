@@ -55,6 +55,7 @@ BEGIN
            held_by    = CASE v_row.outcome WHEN 'hold' THEN 'destination:' || v_row.destination END,
            failed_at  = CASE v_row.outcome WHEN 'failed' THEN clock_timestamp() END,
            attempts   = d.attempts + CASE WHEN v_row.charge THEN 1 ELSE 0 END,
+           released   = d.released AND v_row.outcome <> 'hold',
            starts     = 0,
            start_token = NULL,
            last_destination = COALESCE(v_row.destination, d.last_destination),

@@ -21,6 +21,7 @@ CREATE TABLE outbox_delivery (
   start_token   uuid,                                   -- the claim that started it last: makes a repeat recognisable
   replays       smallint    NOT NULL DEFAULT 0,
   blocks_key    boolean     NOT NULL DEFAULT false,
+  released      boolean     NOT NULL DEFAULT false,     -- came back from aside: it is not put aside again for being one too many
   ordering_key  text        COLLATE "C",
   destination   text        COLLATE "C",
   retry_at      timestamptz,
