@@ -1,7 +1,7 @@
-// What a destination that answers in 10 s, so that every request to it times out, does to another one. The same load twice in
-// one run: first with both healthy.
+// What a slow destination, and a backlog of it, do to another one: by default it answers in 10 s, so that every request to it
+// times out. The same load twice in one run: first with both healthy. At the end the slow one is well again, and must get all.
 //
-//   npx tsx bench/slow-destination.ts [--seconds 120] [--rate 20] [--relays 2] [--answer 10] [--json]
+//   npx tsx bench/slow-destination.ts [--seconds 120] [--rate 20] [--relays 2] [--answer 10] [--backlog 6000] [--json]
 import { spread } from './support/figures.js'
 import { runBench } from './support/run.js'
 import { startBenchStack, until } from './support/stack.js'
@@ -18,8 +18,9 @@ await runBench(
     rate: { default: 20, min: 1, doc: 'events a second to each destination, every other one with a key' },
     relays: { default: 2, min: 1, doc: 'relays' },
     answer: { default: 10, min: 0, doc: 'seconds in which the slow one answers; a request times out after 5' },
+    backlog: { default: 6000, min: 0, doc: 'events that wait for the slow one when the load begins, a fifth of them with keys' },
   },
-  async ({ seconds, rate, relays, answer }, tools) => {
+  async ({ seconds, rate, relays, answer, backlog }, tools) => {
     tools.say('starting a stack')
     const config = { destinations: { a: { type: 'sqs', queueUrl: 'a' }, b: { type: 'sqs', queueUrl: 'b' } } }
     const bench = await startBenchStack(tools, { relays, config })
@@ -58,7 +59,22 @@ await runBench(
       bench.stack.faults.set({
         rules: [{ service: 'sqs', operation: 'SendMessageBatch', destination: 'a', fault }],
       })
+    await bench.query(
+      `INSERT INTO outbox (event_type, payload, destination, ordering_key)
+       SELECT 'OrderCreated', '{"orderId": ' || i || '}', 'a', CASE WHEN i % 5 = 0 THEN 'a-' || i % 500 END FROM generate_series(1, $1::int) i`,
+      [backlog],
+    )
     await measure('slow')
+    const [aside] = await bench.query<{ held: number; charged: number }>(
+      `SELECT CAST(count(*) FILTER (WHERE lane = 2) AS integer) AS held, CAST(count(*) FILTER (WHERE attempts > 0) AS integer) AS charged
+         FROM outbox_delivery WHERE destination = 'a'`,
+    )
+    bench.stack.faults.clear()
+    const healedAt = performance.now()
+    const waiting = async () =>
+      (await bench.query<{ events: number }>('SELECT CAST(count(*) AS integer) AS events FROM outbox_delivery'))[0]?.events ?? 0
+    await until('all events of the slow destination', 600, async () => (await waiting()) === 0)
+    const drainSeconds = Math.round(performance.now() - healedAt) / 1000
     await traffic.stop()
     await bench.stop()
 
@@ -72,6 +88,9 @@ await runBench(
     return {
       tables: {
         'commit to receive at b, ms': rows,
+        'the slow one': [
+          { answer, backlog, 'aside at the end': aside?.held ?? 0, charged: aside?.charged ?? 0, 'seconds to drain': drainSeconds },
+        ],
         handlers: [{ relays, 'failed invocations': failed, 'failed writes': traffic.failedWrites }],
       },
       limits: rows.flatMap(({ a, 'events to b': kind, p99, missing }) => [

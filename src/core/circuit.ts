@@ -1,5 +1,5 @@
 import type { Random } from './clock.js'
-import { UNCHARGED_CAP_MS, type RetryDelays } from './retry-policy.js'
+import { UNCHARGED_CAP_MS, type RetryDelays } from './retry-delays.js'
 
 /** Requests to a destination, in a row, that nothing was accepted of: then its circuit opens. */
 export const FAULTS_THAT_OPEN = 3

@@ -112,7 +112,7 @@ export class Circuits {
 
   /** Keeps at it until `end`. Throws `SqlError` if the database cannot be used. */
   async run(): Promise<void> {
-    while (!this.#ended) {
+    for (;;) {
       await this.#signal.wait(this.#waitMs())
       if (this.#ended) return
       if (this.#known.size > 0) await this.refresh()

@@ -2,7 +2,8 @@ import { publishBisecting, type DestinationFault, type Publication } from './bis
 import type { Fault } from './circuit.js'
 import type { Clock, Random } from './clock.js'
 import type { Message, Publisher, Telemetry } from './ports.js'
-import { countFaults, retryDelayMs, UNCHARGED_CAP_MS, type RetryPolicy } from './retry-policy.js'
+import { retryDelayMs, UNCHARGED_CAP_MS } from './retry-delays.js'
+import { countFaults, type RetryPolicy } from './retry-policy.js'
 
 /** A request that is out for longer makes its destination count as slow: nothing more waits for it in a relay's hands. */
 export const SLOW_AFTER_MS = 1000

@@ -1,13 +1,15 @@
 import { Batch, type ReadyEvent } from './batch.js'
 import { pack } from './batching.js'
 import type { MessageAnswer } from './bisect.js'
-import { deadlineAfter, earlier } from './deadline.js'
+import { claimEvents, releaseUnseen } from './claim-events.js'
+import { earlier } from './deadline.js'
 import { SqlError } from './errors.js'
 import { Lease } from './lease.js'
 import type { PassContext } from './pass-context.js'
 import type { ClaimAnswer, Message } from './ports.js'
 import { rowMissing } from './prepare.js'
-import { acceptedAny, decide, UNKNOWN } from './retry-policy.js'
+import { judge } from './judge.js'
+import { acceptedAny, type Circumstances } from './retry-policy.js'
 import type { Sender } from './sender.js'
 import { reportSettled } from './settled-report.js'
 import { readSettleAnswer } from './settlement.js'
@@ -20,7 +22,7 @@ const PART_SETTLE_BUSY_MS = 1000
 /** A batch holds at most so many claims' worth of events. */
 const CLAIMS_IN_HAND = 2
 /** Of a destination that takes less than there is, a batch keeps what it takes in so long, and puts the rest aside. */
-const IN_HAND_MS = 2000
+const IN_HAND_MS = 1000
 /** Beside the request timeout: what must be left of the lease when a request goes out. */
 const LEASE_MARGIN_MS = 2000
 
@@ -123,7 +125,7 @@ export class BatchServer {
     try {
       return await this.#claim(null)
     } catch (error) {
-      await this.#releaseUnseen(error)
+      await releaseUnseen(this.context, this.#batch.token, error)
       if (error instanceof SqlError && error.kind === 'oversize') return null
       throw error
     }
@@ -156,48 +158,8 @@ export class BatchServer {
     }
   }
 
-  async #claim(inFlight: readonly string[] | null): Promise<ClaimAnswer> {
-    const { store, settings, claimSize, owner, hardDeadline, totals, telemetry, circuits } = this.context
-    totals.claims += 1
-    try {
-      const answer = await store.claim(
-        {
-          token: this.#batch.token,
-          owner,
-          maxRows: claimSize.rows,
-          maxBytes: settings.claimBytes,
-          keyRows: settings.keyRows,
-          maxShards: settings.maxShards,
-          leaseSeconds: settings.leaseSeconds,
-          inFlight,
-        },
-        { deadline: earlier(this.#lease, hardDeadline) },
-      )
-      // an answer that is not full says nothing about the size of a full one, least of all another batch's empty one
-      if (answer.events.length >= claimSize.rows) claimSize.wasFine()
-      totals.claimed += answer.events.length
-      if (answer.circuits !== null) circuits.heed(answer.circuits)
-      return answer
-    } catch (error) {
-      if (error instanceof SqlError && error.kind === 'oversize') {
-        telemetry.metric('OversizeClaims', 1)
-        telemetry.log('claim-oversize', { rows: claimSize.rows })
-        claimSize.wasTooLarge()
-      }
-      throw error
-    }
-  }
-
-  /** A claim without an answer may have leased shards: they are given back, or run out with the lease. */
-  async #releaseUnseen(cause: unknown): Promise<void> {
-    const { store, hardDeadline, settings, clock } = this.context
-    if (cause instanceof SqlError && (cause.kind === 'permanent' || cause.kind === 'not-executed')) return
-    try {
-      const deadline = earlier(hardDeadline, deadlineAfter(clock, settings.leaseSeconds * 1000))
-      await store.settle({ token: this.#batch.token, events: [], done: null }, { deadline })
-    } catch (error) {
-      if (!(error instanceof SqlError)) throw error
-    }
+  #claim(inFlight: readonly string[] | null): Promise<ClaimAnswer> {
+    return claimEvents(this.context, this.#batch.token, this.#lease, inFlight)
   }
 
   #add(answer: ClaimAnswer): void {
@@ -298,29 +260,12 @@ export class BatchServer {
     for (const { entry, answer } of answered) if (answer.kind !== 'accepted') this.#heed(entry, answer, circumstances)
   }
 
-  #heed(
-    entry: ReadyEvent,
-    answer: MessageAnswer,
-    circumstances: { readonly neighbourAccepted: boolean; readonly consecutiveFaults: number },
-  ): void {
+  #heed(entry: ReadyEvent, answer: MessageAnswer, circumstances: Circumstances): void {
     const { settings, random, circuits } = this.context
-    const { event, destination } = entry
-    const circuit = circuits.open(destination)
-    const isTheEvents =
-      answer.kind === 'accepted' || circumstances.neighbourAccepted || (answer.kind === 'refused' && answer.fault === 'event')
-    if (answer.kind === 'unsent') {
-      this.#batch.leave(event)
-    } else if (circuit !== undefined && !isTheEvents) {
-      const { code: errorCode, reason: error } = answer.kind === 'missing' ? UNKNOWN : answer
-      this.#batch.decide(
-        event,
-        circuit.probeEvent === event.id
-          ? { kind: 'retry', delayMs: circuit.retryInMs, charge: false, destination, errorCode, error }
-          : { kind: 'hold', destination, errorCode, error },
-      )
-    } else if (answer.kind === 'destination-fault') {
-      this.#batch.again(entry)
-    } else this.#batch.decide(entry.event, decide(answer, entry, circumstances, settings.policy, random))
+    const verdict = judge(answer, entry, circumstances, circuits.open(entry.destination), settings.policy, random)
+    if (verdict === 'leave') this.#batch.leave(entry.event)
+    else if (verdict === 'again') this.#batch.again(entry)
+    else this.#batch.decide(entry.event, verdict)
   }
 
   /** null: it will not be sent, and its outcome is decided. */

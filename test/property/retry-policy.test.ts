@@ -2,7 +2,8 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { DestinationFault } from '../../src/core/bisect.js'
 import type { EntryAnswer } from '../../src/core/outcome.js'
-import { decide, retryDelayMs, type Attempt } from '../../src/core/retry-policy.js'
+import { retryDelayMs } from '../../src/core/retry-delays.js'
+import { decide, type Attempt } from '../../src/core/retry-policy.js'
 
 const wild = fc.string({ unit: 'binary', maxLength: 4000 })
 const refused = fc.record({

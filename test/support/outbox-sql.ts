@@ -29,6 +29,7 @@ export interface ClaimedRow {
   readonly replays: number
   readonly reclaimed: boolean
   readonly released: boolean
+  readonly circuits: string | null
   readonly created_at_ms: number
   readonly due_at_ms: number
   readonly payload_bytes: number

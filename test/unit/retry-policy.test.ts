@@ -1,13 +1,13 @@
 import { describe, expect, it } from 'vitest'
 import type { DestinationFault, Publication } from '../../src/core/bisect.js'
 import type { EntryAnswer } from '../../src/core/outcome.js'
+import { retryDelayMs } from '../../src/core/retry-delays.js'
 import {
   acceptedAny,
   countFaults,
   decide,
   decideUnrouted,
   decideUnsendable,
-  retryDelayMs,
   storableText,
   type Attempt,
   type Circumstances,
