@@ -17,6 +17,7 @@ export const tuningNames = [
   'requestTimeoutMs',
   'requestsInFlight',
   'idleWaitMs',
+  'releasePerSecond',
 ] as const satisfies readonly (keyof typeof relaySettings)[]
 
 type TuningName = (typeof tuningNames)[number]

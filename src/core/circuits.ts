@@ -79,6 +79,8 @@ export class Circuits {
     if (circuit === undefined) {
       const sent = eventIds.find((_, index) => isNotTheEvents(publication.answers[index]))
       if (countFaults(0, publication) === 0 || sent === undefined || sender.lastFault === undefined) return
+      // one event alone that is refused in an answer may be to blame itself: it backs off by itself
+      if (eventIds.length === 1 && publication.answers[0]?.kind !== 'destination-fault') return
       if (!opensCircuit(sender.lastFault, sender.consecutiveFaults)) return
       await this.#change(destination, () => this.#fault(destination, sent, 0, sender))
       return

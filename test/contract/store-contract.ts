@@ -232,6 +232,8 @@ export function describeOutboxStore(name: string, { store, write, expireLeases, 
         blockedKeys: 0,
         oldestFailedSeconds: 0,
         leasedShards: 0,
+        openCircuits: 0,
+        misconfiguredDestinations: 0,
       })
       await write([newEvent(), newEvent({ availableAt: '2100-01-01T00:00:00.000Z' })])
       const backlog = await store.backlog()

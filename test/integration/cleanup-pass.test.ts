@@ -107,7 +107,7 @@ describe('the backlog', () => {
 
   it('counts every event that is due and not delivered, backing off or held, by the database clock', async () => {
     const queue = new ScriptedPublisher()
-    queue.script = () => fault()
+    queue.script = () => ({ ...fault(), configuration: true })
     await rig.write(`SELECT 'Made', '{}', 'k', NULL FROM generate_series(1, 3) i`)
     await rig.api.db.query(`UPDATE outbox_delivery SET due_at = now() - interval '100 seconds'`)
     await rig.pass({

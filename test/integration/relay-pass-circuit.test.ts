@@ -2,7 +2,7 @@ import { beforeEach, describe, expect, it, vi } from 'vitest'
 import type { OutboundEvent } from '../../src/core/event.js'
 import type { PublishAnswer } from '../../src/core/outcome.js'
 import { relayRig } from '../support/relay.js'
-import { accepted, acceptAll, fault, ScriptedPublisher, type Script } from '../support/scripted-publisher.js'
+import { accepted, acceptAll, fault, perEntry, ScriptedPublisher, type Script } from '../support/scripted-publisher.js'
 
 const rig = await relayRig()
 // counts the row updates of each event, whoever makes them
@@ -130,22 +130,32 @@ describe('the circuit of a destination', () => {
       return events.some(({ id }) => id === poison) ? fault('InternalError') : acceptAll(events, 0)
     }
     await write(1, 'a')
-    await rig.pass({
-      publishers: { a },
-      passMs: 3000,
-      settings: { profile: 'continuous', policy: { maxAttempts: 10, baseMs: 200, capMs: 200 } },
-    })
-    expect(await circuit()).toMatchObject({ state: 'open' })
+    const settings = { policy: { maxAttempts: 10, baseMs: 50, capMs: 100 } }
+    await vi.waitFor(async () => {
+      await rig.pass({ publishers: { a }, settings })
+      expect(await circuit()).toMatchObject({ state: 'open' })
+    }, wait)
     await write(30, 'a')
-    const relay = rig.pass({
-      publishers: { a },
-      passMs: 8000,
-      settings: { profile: 'continuous', policy: { maxAttempts: 10, baseMs: 200, capMs: 200 } },
-    })
-    await vi.waitFor(() => expect(a.accepted).toHaveLength(30), wait)
-    await relay
+    await vi.waitFor(async () => {
+      await rig.pass({ publishers: { a }, settings })
+      expect(a.accepted).toHaveLength(30)
+    }, wait)
     expect(await rig.status('attempts > 1')).toEqual([])
   }, 120_000)
+
+  it('does not open for one event that is refused alone in an answer, time and again: that one backs off by itself', async () => {
+    const a = new ScriptedPublisher()
+    a.script = perEntry(({ payload }) =>
+      payload === '{}' ? { kind: 'refused', fault: 'transient', code: 'InternalError', reason: 'later' } : undefined,
+    )
+    await rig.write(`SELECT 'Made', '{}', NULL, 'a'`)
+    const settings = { policy: { maxAttempts: 10, baseMs: 1, capMs: 10 } }
+    await vi.waitFor(async () => {
+      await rig.pass({ publishers: { a }, settings })
+      expect(a.requests.length).toBeGreaterThan(5)
+    }, wait)
+    expect(await circuit()).toBeUndefined()
+  })
 
   it('finds a new probe when the one it had was delivered by a relay that died before it could say so', async () => {
     const a = new ScriptedPublisher()
