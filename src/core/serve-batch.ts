@@ -190,8 +190,11 @@ export class BatchServer {
     else this.#nothingReadySinceMs ??= clock.nowMs()
   }
 
+  /** Whether anything in hand is sent soon: what only waits for room at its destination must not keep others waiting. */
   #maySend(): boolean {
-    return this.#batch.destinationsReady().some((destination) => this.context.senders.get(destination)?.hasRoom() === true)
+    const { senders } = this.context
+    const waiting = this.#batch.destinationsReady()
+    return senders.size === 1 ? waiting.length > 0 : waiting.some((destination) => senders.get(destination)?.hasRoom() === true)
   }
 
   /** Puts aside what its destination does not take: all but the probe if its circuit is open, else what it will not take soon. */

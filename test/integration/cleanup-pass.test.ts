@@ -112,8 +112,7 @@ describe('the backlog', () => {
     await rig.api.db.query(`UPDATE outbox_delivery SET due_at = now() - interval '100 seconds'`)
     await rig.pass({
       publishers: { queue },
-      passMs: 300,
-      settings: { profile: 'continuous', policy: { maxAttempts: 10, baseMs: 60_000, capMs: 60_000 } },
+      settings: { policy: { maxAttempts: 10, baseMs: 60_000, capMs: 60_000 } },
     })
     const telemetry = new RecordingTelemetry()
     const backlog = await measureBacklog({ store: rig.store, telemetry, deadline: deadlineAfter(systemClock, 10_000) })
