@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import pg from 'pg'
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
 import { runCli } from '../../src/cli/main.js'
-import { startLocalStack, type FaultSetting, type LocalStack } from '../../src/local/stack.js'
+import { startLocalStack, type LocalStack } from '../../src/local/stack.js'
 import { fakeTerminal } from '../support/fake-terminal.js'
 import { outboxClients, type OutboxClients } from '../support/outbox-clients.js'
 
