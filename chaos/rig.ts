@@ -84,14 +84,16 @@ export async function runChaos(options: ChaosOptions, tools: BenchTools): Promis
     ),
   ])
 
-  tools.say(`healing; faults: ${JSON.stringify(injector.counts)}`)
   await injector.heal()
   const killed = await fleet.stop()
+  tools.say(`faults: ${JSON.stringify(injector.counts)}`)
   const stoppedGauges = await compareGauges(bench)
+  tools.say('healing: the queue')
   fleet.start()
   await drain(bench)
   await fleet.stop()
   const gauges = [...stoppedGauges, ...(await compareGauges(bench))]
+  tools.say('healing: the consumers')
   await until('the consumers', healSeconds, async () => (await consumers.waiting()) === 0)
   await consumers.stop()
 

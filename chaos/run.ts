@@ -25,7 +25,7 @@ try {
   } else {
     const evidence = await runChaos(options, {
       atEnd: (action) => actions.push(action),
-      say: (line) => console.error(`chaos: ${line}`),
+      say: (line) => console.error(`chaos: ${Math.round(process.uptime())} s: ${line}`),
     })
     const { figures, violations } = judge(evidence)
     for (const violation of violations.slice(0, shownViolations)) console.error(`chaos: VIOLATED ${violation}`)
