@@ -73,6 +73,17 @@ export const alarmCatalogue = {
     meaning: 'a bus, queue or topic of the configuration is not there, or is not the one that was configured',
     firstCommand: logsOf('relay'),
   },
+  circuitOpen: {
+    section: 'Circuit open',
+    meaning: 'a destination has been down for some minutes: its events are put aside, uncharged, and come back when it takes one',
+    firstCommand: status,
+  },
+  destinationMisconfigured: {
+    section: 'Destination misconfigured',
+    meaning:
+      'a destination refuses everything for a reason that waiting will not heal: a right, a key, or it is not there. Its events wait, uncharged',
+    firstCommand: status,
+  },
   canary: {
     section: 'Canary missing',
     meaning:

@@ -181,5 +181,8 @@ function conditionsOf(props: AlarmsProps): Readonly<Record<keyof OutboxAlarms, C
     leaseLost: { ...again, metric: outbox('LeaseLost', Stats.SUM), threshold: props.leaseLost ?? 0 },
     dataApiErrors: { ...again, metric: outbox('DataApiErrors', Stats.SUM), threshold: props.dataApiErrors ?? 0 },
     destinationsMissing: { ...any, metric: outbox('DestinationsMissing', Stats.MAXIMUM) },
+    // an outage of a few minutes heals by itself; one that waiting will not heal is told at once
+    circuitOpen: { ...again, metric: outbox('OpenCircuits', Stats.MAXIMUM), silence: 'unknown' },
+    destinationMisconfigured: { ...any, metric: outbox('MisconfiguredDestinations', Stats.MAXIMUM) },
   }
 }

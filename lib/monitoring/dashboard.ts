@@ -37,7 +37,7 @@ export class OutboxDashboard {
   readonly #published = graph('Published per second')
   readonly #latency = graph('Delivery latency, p50 and p99 (ms)')
   readonly #retries = graph('Retries')
-  readonly #faults = graph('Requests that failed whole')
+  readonly #faults = graph('Requests that failed whole, open circuits')
   readonly #failed = graph('Failed events, and those without a destination')
   readonly #oddities = graph('Answers without an entry, headers dropped')
   readonly #requests = graph('Publish requests')
@@ -57,6 +57,8 @@ export class OutboxDashboard {
         Object.entries(functions).map(([label, each]) => each.metric(name, { statistic, period: props.tick, label })),
       )
     this.#failed.addLeftMetric(one('FailedEvents', 'failed, waiting for an operator', Stats.MAXIMUM))
+    this.#faults.addRightMetric(one('OpenCircuits', 'circuits open', Stats.MAXIMUM))
+    this.#faults.addRightMetric(one('MisconfiguredDestinations', 'of them misconfigured', Stats.MAXIMUM))
     this.#failed.addRightMetric(one('Unrouted', 'without a destination, tries', Stats.SUM))
 
     this.dashboard = new Dashboard(scope, id)

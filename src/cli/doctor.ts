@@ -4,9 +4,11 @@ import { databaseSettings } from '../config/settings.js'
 import { ConfigurationError } from '../core/errors.js'
 import type { OutboxMeta, SqlDatabase } from '../core/ports.js'
 import { checkSchema } from '../store/check-schema.js'
+import { readCircuits, type CircuitReport } from '../store/postgres/circuit-report.js'
 import { readLogin, readQueueHealth, repairPage, type RepairMode } from '../store/postgres/doctor.js'
 import { readMeta } from '../store/postgres/meta.js'
 import { callerArn } from './actor.js'
+import { circuitText, isOpen } from './circuits.js'
 import { examples, jsonFlag, type CommandContext } from './command.js'
 import { addConnectionOptions, readConnection, type Connection, type ConnectionOptions } from './connection.js'
 import { withDatabase } from './database.js'
@@ -16,7 +18,7 @@ import { describeFailure } from './failure.js'
 import { textUpTo } from './option.js'
 import { withProgress } from './progress.js'
 import { writeJson, type Terminal } from './terminal.js'
-import { countOf, fieldLines } from './text.js'
+import { ageInWords, countOf, fieldLines } from './text.js'
 import { packageVersion } from './version.js'
 
 interface DoctorOptions extends ConnectionOptions {
@@ -41,7 +43,7 @@ const scanRows = 1000
 /** `outbox doctor`. */
 export function doctorCommand({ terminal, finish }: CommandContext): Command {
   const command = new Command('doctor')
-    .description('Check settings, database, schema, rights, clock and queue, and say what to do.')
+    .description('Check settings, database, schema, rights, clock, queue and circuits, and say what to do.')
     .option('--repair', 'queue the events that were written while the trigger was disabled')
     .addOption(new Option('--reason <text>', 'why, for the audit; required with --repair').argParser(textUpTo(500)))
     .option(...jsonFlag)
@@ -87,6 +89,9 @@ const names = [
   'stuck',
   'leases',
   'orphans',
+  'circuits',
+  'aside',
+  'vacuum',
   'stateless',
 ]
 const nextCheck = (checks: readonly Check[]): string => names[checks.length] ?? 'stateless'
@@ -118,7 +123,8 @@ async function examine(options: DoctorOptions, terminal: Terminal, checks: Check
         ? ahead
         : `${ahead}; delivery goes by the database's clock, AWS refuses requests signed 5 minutes off`,
     )
-    await checkQueue(database, connection, options, add)
+    await checkQueue(database, connection, nowMs, add)
+    await checkStateless(database, connection, options, add)
   })
 }
 
@@ -135,11 +141,12 @@ function checkMeta(meta: OutboxMeta, { schema }: Connection, terminal: Terminal,
 
 async function checkQueue(
   database: SqlDatabase,
-  connection: Connection,
-  options: DoctorOptions,
+  { schema }: Connection,
+  nowMs: number,
   add: (ok: boolean, text: string) => void,
 ): Promise<void> {
-  const { triggerOn, stuck, expiredLeases, orphans } = await readQueueHealth(database, connection.schema, longSeconds)
+  const health = await readQueueHealth(database, schema, longSeconds)
+  const { triggerOn, stuck, expiredLeases, orphans, oldestTransactionSeconds, deadRows } = health
   const minutes = longSeconds / 60
   add(
     triggerOn,
@@ -165,7 +172,38 @@ async function checkQueue(
       ? 'no events'
       : `${countOf(orphans, 'event')} deleted by hand before delivery; they fail with EventRowMissing, then outbox discard`,
   )
+  checkCircuits(await readCircuits(database, schema), nowMs, add)
+  const dead = `${countOf(deadRows, 'dead row')} in the queue`
+  const isLong = oldestTransactionSeconds > longSeconds
+  add(
+    !isLong,
+    isLong
+      ? `a transaction is open for ${ageInWords(oldestTransactionSeconds)}, so vacuum cannot do its work, and claims become dearer; ${dead}; find it in pg_stat_activity`
+      : `no transaction is open for more than ${minutes} minutes; ${dead}`,
+  )
+}
 
+function checkCircuits(circuits: readonly CircuitReport[], nowMs: number, add: (ok: boolean, text: string) => void): void {
+  const texts = (some: readonly CircuitReport[]) =>
+    some.map((circuit) => `"${circuit.destination}": ${circuitText(circuit, nowMs)}`).join('; ')
+  const open = circuits.filter(isOpen)
+  const section = open.some(({ configuration }) => configuration) ? 'Destination misconfigured' : 'Circuit open'
+  add(open.length === 0, open.length === 0 ? 'none is open' : `${texts(open)}; see "${section}" in docs/runbook.md`)
+  const lost = circuits.filter(({ state }) => state === null)
+  add(
+    lost.length === 0,
+    lost.length === 0
+      ? 'no events without a circuit'
+      : `${texts(lost)}; INSERT INTO outbox_circuit (destination) VALUES (...) as the owner of the schema`,
+  )
+}
+
+async function checkStateless(
+  database: SqlDatabase,
+  connection: Connection,
+  options: DoctorOptions,
+  add: (ok: boolean, text: string) => void,
+): Promise<void> {
   let repaired = 0
   if (options.repair === true) {
     const actor = await callerArn(connection)

@@ -2,11 +2,14 @@ import { Command } from 'commander'
 import type { Backlog } from '../core/backlog.js'
 import type { OutboxMeta } from '../core/ports.js'
 import { checkSchema, schemaVersion } from '../store/check-schema.js'
+import { readCircuits, type CircuitReport } from '../store/postgres/circuit-report.js'
 import { createOutboxStore } from '../store/postgres/outbox-store.js'
 import { readTableSizes, type TableSize } from '../store/postgres/status.js'
+import { circuitText, isOpen } from './circuits.js'
 import { examples, jsonFlag, type CommandContext } from './command.js'
 import { addConnectionOptions, readConnection, type Connection, type ConnectionOptions } from './connection.js'
 import { withDatabase } from './database.js'
+import { databaseNowMs } from './event-view.js'
 import { exitCode } from './exit-code.js'
 import { withProgress } from './progress.js'
 import { writeJson } from './terminal.js'
@@ -33,12 +36,14 @@ export function statusCommand({ terminal, finish }: CommandContext): Command {
     )
     .action(async (options: StatusOptions) => {
       const connection = readConnection(options, terminal)
-      const { backlog, meta, sizes } = await withProgress(terminal, 'reading the backlog', () =>
+      const { nowMs, backlog, meta, circuits, sizes } = await withProgress(terminal, 'reading the backlog', () =>
         withDatabase(connection, async (database) => {
           const store = createOutboxStore(database, connection)
           const meta = await store.meta()
           const backlog = await store.backlog()
-          return { meta, backlog, sizes: await readTableSizes(database, connection.schema) }
+          const circuits = await readCircuits(database, connection.schema)
+          const sizes = await readTableSizes(database, connection.schema)
+          return { nowMs: await databaseNowMs(database), meta, backlog, circuits, sizes }
         }),
       )
       // whoever serves it is right here: only the version is in question
@@ -46,15 +51,23 @@ export function statusCommand({ terminal, finish }: CommandContext): Command {
       const check = checkSchema(meta, { relayVersion: packageVersion(), installation, schema: connection.schema })
       const problem = check.ok ? null : check.reason
 
-      if (options.json === true) writeJson(terminal, { schema: connection.schema, ...meta, problem, backlog, sizes })
-      else terminal.out(`${statusLines(connection, meta, backlog, sizes).join('\n')}\n`)
+      if (options.json === true)
+        writeJson(terminal, { nowMs, schema: connection.schema, ...meta, problem, backlog, circuits, sizes })
+      else terminal.out(`${statusLines(connection, meta, { nowMs, backlog, circuits, sizes }).join('\n')}\n`)
       if (problem === null) return
       terminal.err(`outbox: ${problem}\n`)
       finish(exitCode.schema)
     })
 }
 
-function statusLines(connection: Connection, meta: OutboxMeta, backlog: Backlog, sizes: readonly TableSize[]): string[] {
+interface Seen {
+  readonly nowMs: number
+  readonly backlog: Backlog
+  readonly circuits: readonly CircuitReport[]
+  readonly sizes: readonly TableSize[]
+}
+
+function statusLines(connection: Connection, meta: OutboxMeta, { nowMs, backlog, circuits, sizes }: Seen): string[] {
   const oldest = backlog.depth === 0 ? '' : `, the oldest for ${ageInWords(backlog.ageSeconds)}`
   const oldestFailed = backlog.failed === 0 ? '' : `, the first ${ageInWords(backlog.oldestFailedSeconds)} ago`
   const version = `${meta.schemaVersion}${meta.schemaVersion === schemaVersion ? '' : ` (this release: ${schemaVersion})`}`
@@ -68,6 +81,8 @@ function statusLines(connection: Connection, meta: OutboxMeta, backlog: Backlog,
     ['failed', `${countOf(backlog.failed, 'event')}${oldestFailed}`],
     ['blocked keys', String(backlog.blockedKeys)],
     ['leases', `${backlog.leasedShards} of 16 shards`],
+    ['circuits', `${circuits.filter(isOpen).length} open`],
+    ...circuits.map((circuit): [string, string] => [`  ${circuit.destination}`, circuitText(circuit, nowMs)]),
     ...sizes.map(({ table, tableBytes, indexBytes, estimatedRows }): [string, string] => {
       const rows = estimatedRows === null ? '' : `, about ${countOf(estimatedRows, 'row')}`
       return [table, `${bytesInWords(tableBytes)}, indexes ${bytesInWords(indexBytes)}${rows}`]

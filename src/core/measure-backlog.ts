@@ -24,5 +24,7 @@ export async function measureBacklog(options: {
   telemetry.metric('FailedEvents', backlog.failed)
   telemetry.metric('BlockedKeys', backlog.blockedKeys)
   telemetry.metric('LeasedShards', backlog.leasedShards)
+  telemetry.metric('OpenCircuits', backlog.openCircuits)
+  telemetry.metric('MisconfiguredDestinations', backlog.misconfiguredDestinations)
   return backlog
 }

@@ -173,6 +173,8 @@ export type MetricName =
   | 'FailedEvents'
   | 'BlockedKeys'
   | 'LeasedShards'
+  | 'OpenCircuits'
+  | 'MisconfiguredDestinations'
   | 'Published'
   | 'Retried'
   | 'Failed'

@@ -39,6 +39,14 @@ export const metricCatalogue: Readonly<Record<MetricName, MetricDefinition>> = {
     'ordering keys that wait for an earlier event of theirs: one that backs off, or failed and blocks',
   ),
   LeasedShards: count('monitor', 'shards, of 16, that a relay holds at this moment'),
+  OpenCircuits: count(
+    'monitor',
+    'destinations that are down: their circuit is open, and their events are put aside without charge',
+  ),
+  MisconfiguredDestinations: count(
+    'monitor',
+    'destinations whose circuit a fault of the configuration keeps open: rights, a key, a missing queue or topic. Waiting will not heal it',
+  ),
   Published: count('relay', 'events that a destination confirmed and whose receipt is written', true),
   Retried: count('relay', 'events sent back to wait for another attempt', true),
   Failed: count('relay', 'events that failed for good', true),

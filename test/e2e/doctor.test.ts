@@ -30,11 +30,14 @@ describe('doctor', () => {
       'stuck',
       'leases',
       'orphans',
+      'circuits',
+      'aside',
+      'vacuum',
       'stateless',
     ])
     const { out } = await run('doctor')
     expect(out).toMatch(/^clock +ok: the database is \d+ ms (behind|ahead of) this machine$/m)
-    expect(out.trimEnd().split('\n')).toHaveLength(11)
+    expect(out.trimEnd().split('\n')).toHaveLength(14)
   })
 
   it('names events that are stuck, leases that are long over, and rows whose event is gone', async () => {
@@ -55,6 +58,43 @@ describe('doctor', () => {
     await query("UPDATE outbox_shard SET lease_until = now() + interval '1 minute'")
     expect((await diagnose()).problems).toHaveLength(1)
     await query("UPDATE outbox_shard SET lease_token = NULL, lease_until = '-infinity'")
+  })
+
+  it('names open circuits with their error and what is aside, events aside without a circuit, and a transaction open for long', async () => {
+    await faults({ service: 'sqs', fault: { kind: 'error', name: 'AccessDenied', status: 403, message: 'not you' } })
+    for (const nth of [1, 2, 3]) await write(nth)
+    await relay()
+    await relay()
+    const open = (await diagnose()).problems
+    expect(open).toEqual([
+      expect.stringMatching(
+        /^circuits: "queue": open for .*, \d+ faults?, tried .*; [12] events? aside; AccessDenied: .*; see "Destination misconfigured" in docs\/runbook\.md$/,
+      ) as string,
+    ])
+    await query(`DELETE FROM outbox_circuit`)
+    expect((await diagnose()).problems).toEqual([
+      expect.stringMatching(/^aside: "queue": no circuit, and [12] events? aside that nobody brings back; INSERT INTO/) as string,
+    ])
+    await query(`INSERT INTO outbox_circuit (destination) VALUES ('queue')`)
+    expect((await diagnose()).problems).toEqual([])
+
+    // nobody can make a transaction older than it is: so its age is told 11 minutes too high
+    await query('ALTER FUNCTION outbox_doctor RENAME TO outbox_doctor_of_now')
+    await query(
+      `CREATE FUNCTION outbox_doctor(p integer) RETURNS TABLE (trigger_on boolean, stuck bigint, expired_leases bigint, orphans bigint,
+         oldest_transaction_ms bigint, dead_rows bigint) LANGUAGE sql SECURITY DEFINER SET search_path FROM CURRENT AS
+         'SELECT trigger_on, stuck, expired_leases, orphans, oldest_transaction_ms + 660000, dead_rows FROM outbox_doctor_of_now(p)'`,
+    )
+    try {
+      expect((await diagnose()).problems).toEqual([
+        expect.stringMatching(
+          /^vacuum: a transaction is open for 11 minutes, .*; \d+ dead rows? in the queue; find it in/,
+        ) as string,
+      ])
+    } finally {
+      await query('DROP FUNCTION outbox_doctor')
+      await query('ALTER FUNCTION outbox_doctor_of_now RENAME TO outbox_doctor')
+    }
   })
 
   it('finds the trigger off and what was written meanwhile, queues it on request with an audit row, and the relay delivers it', async () => {

@@ -138,7 +138,7 @@ export class AlarmRig {
   /** An empty outbox without faults, and nothing emitted yet. */
   async begin(): Promise<void> {
     this.stack.faults.clear()
-    await this.database.query('TRUNCATE outbox, outbox_delivery, outbox_receipt')
+    await this.database.query('TRUNCATE outbox, outbox_delivery, outbox_receipt, outbox_circuit')
     await this.database.query(`UPDATE outbox_shard SET lease_token = NULL, lease_until = '-infinity'`)
     this.#values.clear()
     this.#nowSeconds = 0
@@ -219,6 +219,10 @@ export class AlarmRig {
     this.#nowSeconds += seconds
     await this.database.query(
       `UPDATE outbox_delivery SET due_at = due_at - $1::interval, retry_at = retry_at - $1::interval, failed_at = failed_at - $1::interval`,
+      [`${seconds} s`],
+    )
+    await this.database.query(
+      `UPDATE outbox_circuit SET opened_at = opened_at - $1::interval, retry_at = retry_at - $1::interval, released_at = released_at - $1::interval`,
       [`${seconds} s`],
     )
     await this.database.query(`UPDATE outbox_receipt SET delivered_at = delivered_at - $1::interval`, [`${seconds} s`])

@@ -165,6 +165,48 @@ describe('the alarm on missing destinations', () => {
   }, 120_000)
 })
 
+describe('the alarm on open circuits', () => {
+  it('goes off when a destination has been down for some minutes, and clears when it takes events again', async () => {
+    rig.stack.faults.set({ seed: 1, rules: [sqsDown] })
+    for (let nth = 0; nth < 5; nth++) await rig.clients.insert('Made', '{}', 'queue')
+    await rig.periods(9, both)
+    rig.expectStates('circuitOpen', ['OK', 'ALARM'])
+    rig.expectStates('destinationMisconfigured', ['OK'])
+    rig.expectStates('failedEvents', ['OK'])
+    const waiting = await rig.clients.waiting('queue')
+    rig.stack.faults.clear()
+    await rig.periods(9, both)
+    rig.expectStates('circuitOpen', ['OK', 'ALARM', 'OK'])
+    expect(await rig.clients.waiting('queue')).toBe(waiting + 5)
+  }, 120_000)
+
+  it('stays off through an outage of less than two minutes', async () => {
+    rig.stack.faults.set({ seed: 1, rules: [sqsDown] })
+    await rig.clients.insert('Made', '{}', 'queue')
+    await rig.periods(2, both)
+    rig.stack.faults.clear()
+    await rig.periods(5, both)
+    rig.expectStates('circuitOpen', ['OK'])
+  }, 120_000)
+})
+
+describe('the alarm on misconfigured destinations', () => {
+  it('goes off with the first request that a right is missing for, and clears when it is there', async () => {
+    const message = 'User: arn:aws:sts::111122223333:assumed-role/relay is not authorized to perform: sqs:SendMessage'
+    const denied = { kind: 'error', name: 'AccessDenied', status: 403, message } as const
+    rig.stack.faults.set({ seed: 1, rules: [{ service: 'sqs', operation: 'SendMessageBatch', fault: denied }] })
+    await rig.clients.insert('Made', '{}', 'queue')
+    await rig.periods(2, both)
+    rig.expectStates('destinationMisconfigured', ['OK', 'ALARM'])
+    // nobody measures: that is another alarm's business, and this one is not over
+    await rig.periods(3, () => rig.invoke('relay'))
+    rig.expectStates('destinationMisconfigured', ['OK', 'ALARM'])
+    rig.stack.faults.clear()
+    await rig.periods(4, both)
+    rig.expectStates('destinationMisconfigured', ['OK', 'ALARM', 'OK'])
+  }, 120_000)
+})
+
 describe('the alarm on canaries', () => {
   const period = definition('canary').Period
   const round = async () => {

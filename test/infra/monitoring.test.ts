@@ -88,12 +88,15 @@ describe('each alarm', () => {
     }
   })
 
-  it.each(['failedEvents', 'destinationsMissing'])('%s is not over because nobody measures any more', (name) => {
-    const [, { Properties }] = alarms.find(([each]) => each === name)!
-    const silence = [null, null, null]
-    expect(evaluate(Properties, silence, 'ALARM')).toBe('ALARM')
-    expect(evaluate(Properties, silence, 'OK')).toBe('OK')
-  })
+  it.each(['failedEvents', 'destinationsMissing', 'circuitOpen', 'destinationMisconfigured'])(
+    '%s is not over because nobody measures any more',
+    (name) => {
+      const [, { Properties }] = alarms.find(([each]) => each === name)!
+      const silence = [null, null, null]
+      expect(evaluate(Properties, silence, 'ALARM')).toBe('ALARM')
+      expect(evaluate(Properties, silence, 'OK')).toBe('OK')
+    },
+  )
 
   it.each(alarms)('%s watches a metric that something emits, with its dimensions', (_, { Properties }) => {
     const { Namespace, MetricName, Dimensions } = Properties

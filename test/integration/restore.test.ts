@@ -70,7 +70,10 @@ test('what waited is delivered by the copy, in order, and new events behind it, 
     return (await count(copy, 'outbox_shard WHERE lease_token IS NOT NULL')) === 0
   }, 60_000)
   await copy.query(`SELECT outbox_operate('redrive', '{}', 10, false, 'ann', 'test')`)
-  await copy.query(`UPDATE outbox_delivery SET lane = 0, held_by = NULL WHERE held_by LIKE 'destination:%'`)
+  await eventually(async () => {
+    await copy.query(`SELECT outbox_circuits('{"D": 100}', 1000)`)
+    return (await count(copy, `outbox_delivery WHERE held_by LIKE 'destination:%'`)) === 0
+  }, 60_000)
   await eventually(async () => {
     rows.push(...(await drain(copy)))
     return (await count(copy, 'outbox_delivery')) === 0

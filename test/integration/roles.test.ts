@@ -74,6 +74,7 @@ describe('functions', () => {
     close: `SELECT * FROM outbox_circuit_close('x', NULL)`,
     states: 'SELECT outbox_circuit_states()',
     next: `SELECT outbox_circuit_next('x', NULL)`,
+    report: 'SELECT * FROM outbox_circuit_report()',
     backlog: 'SELECT * FROM outbox_backlog()',
     cleanup: 'SELECT outbox_cleanup(1, 1)',
     expire: 'SELECT outbox_expire_failed(1, 1)',
@@ -92,7 +93,7 @@ describe('functions', () => {
     outbox_relay: ['claim', 'settle', 'renew', 'start', 'chunks', 'circuits', 'fault', 'close', 'backlog'],
     outbox_cleanup: ['cleanup', 'expire'],
     outbox_monitor: ['backlog'],
-    outbox_operator: ['chunks', 'backlog', 'operate', 'replay', 'repair', 'doctor', 'choose'],
+    outbox_operator: ['chunks', 'backlog', 'operate', 'replay', 'repair', 'doctor', 'choose', 'report'],
   }
 
   test.each(roles)('%s may call what it needs, and nothing else', async (role) => {

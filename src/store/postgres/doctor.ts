@@ -1,5 +1,5 @@
 import type { SqlCallOptions, SqlExecutor } from '../../core/ports.js'
-import { boolean, integer, single, text, textOrNull } from './row.js'
+import { boolean, integer, integerOrNull, single, text, textOrNull } from './row.js'
 import { quotedSchema } from './sql-name.js'
 
 /** What is wrong with the queue; counts of 0 and a trigger that is on are right. */
@@ -11,6 +11,10 @@ export interface QueueHealth {
   readonly expiredLeases: number
   /** Rows of the queue whose event was deleted by hand. */
   readonly orphans: number
+  /** For how long the oldest transaction of this database is open: vacuum removes no row that died since. */
+  readonly oldestTransactionSeconds: number
+  /** Of the queue, as the statistics have it. */
+  readonly deadRows: number
 }
 
 /** Who the database takes the caller for. */
@@ -44,6 +48,8 @@ export async function readQueueHealth(
     stuck: integer(row, 'stuck'),
     expiredLeases: integer(row, 'expired_leases'),
     orphans: integer(row, 'orphans'),
+    oldestTransactionSeconds: (integerOrNull(row, 'oldest_transaction_ms') ?? 0) / 1000,
+    deadRows: integer(row, 'dead_rows'),
   }
 }
 
