@@ -17,6 +17,7 @@ export interface DoubleClaims {
  */
 export async function watchDoubleClaims(client: pg.Client): Promise<() => Promise<DoubleClaims>> {
   await client.query(WATCH)
+  await watchClaimsBy(client, 'outbox_claim')
   return async () => {
     const { rows } = await client.query<Record<keyof DoubleClaims, number>>(
       `SELECT (SELECT count(*)::int FROM watched_claim) AS "claims",
@@ -27,8 +28,13 @@ export async function watchDoubleClaims(client: pg.Client): Promise<() => Promis
   }
 }
 
+/** Watches another function beside `outbox_claim` too: its parameters and columns may be others, the token has the same name. */
+export async function watchClaimsBy(client: pg.Client, name: string): Promise<void> {
+  await client.query(wrap(name))
+}
+
 const WATCH = `
-CREATE TABLE watched_claim (token uuid, event_id uuid, shard integer, claim_nr bigint, without_lease boolean NOT NULL DEFAULT false);
+CREATE TABLE watched_claim (token uuid, event_id uuid, shard integer, claim_nr bigint, claimed_by text, without_lease boolean NOT NULL DEFAULT false);
 CREATE INDEX ON watched_claim (claim_nr);
 CREATE SEQUENCE watched_claim_nr;
 CREATE TABLE watched_lease (shard integer, old_token uuid, new_token uuid, at timestamptz NOT NULL DEFAULT clock_timestamp());
@@ -41,25 +47,29 @@ END $$;
 CREATE TRIGGER watch_lease AFTER UPDATE ON outbox_shard FOR EACH ROW
   WHEN (OLD.lease_token <> NEW.lease_token AND OLD.lease_until > clock_timestamp())
   EXECUTE FUNCTION watch_lease();
+`
 
+const wrap = (name: string) => `
 DO $do$
-DECLARE v_is oid := 'outbox_claim'::regproc;
+DECLARE
+  v_is   oid := '${name}'::regproc;
+  v_args text := (SELECT string_agg('$' || n, ', ') FROM pg_proc p, generate_series(1, p.pronargs) n WHERE p.oid = v_is);
 BEGIN
   EXECUTE format($make$
-    ALTER FUNCTION outbox_claim RENAME TO outbox_claim_itself;
-    CREATE FUNCTION outbox_claim(%s) RETURNS %s LANGUAGE plpgsql SECURITY DEFINER ROWS 500 AS $wrap$
+    ALTER FUNCTION ${name} RENAME TO ${name}_itself;
+    CREATE FUNCTION ${name}(%s) RETURNS %s LANGUAGE plpgsql SECURITY DEFINER ROWS 500 AS $wrap$
     #variable_conflict use_column
     DECLARE v_nr bigint := nextval('watched_claim_nr');
     BEGIN
       RETURN QUERY
-        WITH c AS MATERIALIZED (SELECT * FROM outbox_claim_itself($1, $2, $3, $4, $5, $6, $7, $8)),
-        noted AS (INSERT INTO watched_claim SELECT $1, CAST(c.id AS uuid), c.shard, v_nr FROM c)
+        WITH c AS MATERIALIZED (SELECT * FROM ${name}_itself(%s)),
+        noted AS (INSERT INTO watched_claim SELECT p_token, CAST(c.id AS uuid), c.shard, v_nr, '${name}' FROM c)
         SELECT * FROM c;
       UPDATE watched_claim w SET without_lease = true
        WHERE w.claim_nr = v_nr AND NOT EXISTS (SELECT 1 FROM outbox_shard s
          WHERE s.shard = w.shard AND s.lease_token = w.token AND s.lease_until > clock_timestamp());
     END $wrap$;
-    GRANT EXECUTE ON FUNCTION outbox_claim TO outbox_relay;
-  $make$, pg_get_function_arguments(v_is), pg_get_function_result(v_is));
+    GRANT EXECUTE ON FUNCTION ${name} TO outbox_relay;
+  $make$, pg_get_function_arguments(v_is), pg_get_function_result(v_is), v_args);
 END $do$;
 `
