@@ -8,6 +8,7 @@ import type { Publisher } from '../core/ports.js'
  */
 export function withheld<Entry>(publisher: Publisher<Entry>, reason: string): Publisher<Entry> {
   return {
+    resource: publisher.resource,
     limits: publisher.limits,
     prepare: (event) => publisher.prepare(event),
     publish: () => Promise.resolve({ kind: 'destination-fault', code: 'DestinationMissing', reason, configuration: true }),

@@ -82,7 +82,7 @@ describe('the circuit of a destination', () => {
     const configuration = answer.configuration
     expect(await circuit()).toMatchObject({ state: 'open', failures: 1, configuration, error_code: answer.code })
     expect(telemetry.logged('circuit-opened')).toMatchObject([
-      { destination: 'a', configuration, principal: configuration ? 'arn:aws:sts::1:x' : null },
+      { destination: 'a', configuration, principal: configuration ? 'arn:aws:sts::1:x' : null, resource: 'scripted' },
     ])
     expect(await rig.store.backlog()).toMatchObject({
       openCircuits: 1,

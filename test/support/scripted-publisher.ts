@@ -11,6 +11,7 @@ export type Script = (events: readonly OutboundEvent[], request: number) => Publ
  */
 export class ScriptedPublisher implements Publisher<OutboundEvent> {
   readonly limits: { readonly maxEntries: number; readonly maxBytes: number }
+  readonly resource = 'scripted'
   readonly requests: (readonly OutboundEvent[])[] = []
   /** In order of acceptance; duplicates included. */
   readonly accepted: OutboundEvent[] = []

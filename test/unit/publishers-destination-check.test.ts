@@ -156,7 +156,7 @@ describe('a publisher of a missing bus', () => {
       configuration: true,
     })
     expect(publisher.requests).toEqual([])
-    expect(held.limits).toBe(publisher.limits)
+    expect([held.limits, held.resource]).toEqual([publisher.limits, publisher.resource])
   })
 })
 

@@ -229,6 +229,15 @@ it('an error that SQS names in the old way is known by that name too', async () 
   await service.stop()
 })
 
+it('names what it sends to, for the log of an open circuit', () => {
+  const resources = names.map((name) => {
+    const { client, publisher } = publishers[name]({ requestTimeoutMs: 5000 })
+    client.destroy()
+    return publisher.resource
+  })
+  expect(resources).toEqual(['bus', queueUrl, topicArn])
+})
+
 describe.each(names)('the %s client', (name) => {
   async function withService(reply: ScriptedReply | null, use: (service: ScriptedService) => Promise<void>): Promise<void> {
     const service = await startScriptedService()
@@ -247,7 +256,8 @@ describe.each(names)('the %s client', (name) => {
       await withService(reply, async ({ endpoint, requests }) => {
         const { client, publisher } = publishers[name]({ requestTimeoutMs: 200, endpoint })
         const startedMs = performance.now()
-        expect(await publisher.publish(messages(publisher, 2))).toMatchObject({ kind: 'destination-fault', configuration: false })
+        const answer = await publisher.publish(messages(publisher, 2))
+        expect(answer).toMatchObject({ kind: 'destination-fault', configuration: false, timedOut: true })
         expect(performance.now() - startedMs).toBeLessThan(5000)
         expect(requests).toHaveLength(1)
         client.destroy()

@@ -29,6 +29,7 @@ export function createEventBridgePublisher(options: EventBridgePublisherOptions)
   const { maxBytes } = MESSAGE_LIMITS.eventbridge
   const limit = smallestLimit(serviceLimit('EventBridge', maxBytes), settingLimit(destination.maxBytes))
   return {
+    resource: destination.eventBusName,
     limits: requestLimits(MAX_ENTRIES, limit),
     prepare: (event) => encodeEntry(event, destination, source, limit),
     publish: async (messages) => {

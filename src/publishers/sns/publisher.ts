@@ -38,6 +38,7 @@ export function createSnsPublisher({ client, destination, source, ownMaxBytes }:
     setting,
   )
   return {
+    resource: destination.topicArn,
     limits: requestLimits(MAX_ENTRIES, limit),
     prepare: (event) => encodeEntry(event, destination, source, limit),
     publish: async (messages) => {

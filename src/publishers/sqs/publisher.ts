@@ -29,6 +29,7 @@ export function createSqsPublisher({ client, destination, source, ownMaxBytes }:
   const { maxBytes } = MESSAGE_LIMITS.sqs
   const limit = smallestLimit(serviceLimit('SQS', maxBytes), ownLimit(ownMaxBytes), settingLimit(destination.maxBytes))
   return {
+    resource: destination.queueUrl,
     limits: requestLimits(MAX_ENTRIES, limit),
     prepare: (event) => encodeEntry(event, destination, source, limit),
     publish: async (messages) => {
