@@ -88,25 +88,54 @@ describe('PostgreSQL killed under a writer', () => {
     })
   })
 
-  it('before its commit is executed, and its transaction id is given to another: it is not taken for the other, and tried again', async () => {
-    const id = randomUUID()
-    const xids = (sql: string) => rig.api.db.query<{ xid: string }>(sql).then((rows) => rows.map(({ xid }) => Number(xid)))
-    let own = 0
-    let later: readonly number[] = []
-    const meanwhile = async () => {
-      await postgres.crash()
-      await postgres.restart()
-      // nothing of the transaction had reached the log: so its number is free again
-      for (let n = 0; n < 20; n++) later = [...later, ...(await xids('SELECT pg_current_xact_id()::text AS xid'))]
-    }
-    rig.api.inject({ operation: 'CommitTransaction', fault: { kind: 'reset', meanwhile } })
-    const [event] = await outbox.transaction(async (tx) => {
-      await tx.execute('INSERT INTO orders (id) VALUES (CAST(:id AS uuid))', { id })
-      if (own === 0) own = Number((await tx.execute('SELECT CAST(pg_current_xact_id() AS text) AS xid')).rows[0]?.['xid'])
-      return tx.writeEvents([{ eventType: 'OrderCreated', payload: {} }])
-    })
-    expect(later).toContain(own)
-    expect(await rig.api.db.query('SELECT id FROM orders')).toEqual([{ id }])
-    expect(await rig.api.db.query('SELECT id FROM outbox')).toEqual([{ id: event }])
-  })
+  const crashes: readonly (readonly [what: string, crash: () => Promise<void>, outcome: 'tried again' | 'ambiguous'])[] = [
+    [
+      'and the server is started anew',
+      async () => {
+        await postgres.crash()
+        await postgres.restart()
+      },
+      'tried again',
+    ],
+    [
+      'and the server recovers by itself',
+      async () => {
+        const victim = await rig.api.db.connect()
+        const { rows } = await victim.query<{ pid: number }>('SELECT pg_backend_pid() AS pid')
+        process.kill(rows[0]!.pid, 'SIGKILL')
+        await vi.waitFor(() => rig.api.db.query('SELECT 1'), { timeout: 60_000 })
+      },
+      // nothing tells the two apart, so nobody says committed
+      'ambiguous',
+    ],
+  ]
+  it.each(crashes)(
+    'before its commit is executed, %s, and its transaction id is given to another: it is not taken for the other',
+    async (_, crash, outcome) => {
+      const id = randomUUID()
+      const xid = async () =>
+        Number((await rig.api.db.query<{ xid: string }>(`SELECT pg_current_xact_id()::text AS xid`))[0]?.xid)
+      let own = 0
+      const later: number[] = []
+      const meanwhile = async () => {
+        await crash()
+        // nothing of the transaction had reached the log: so its number is free again
+        while (later.length < 20) later.push(await xid())
+      }
+      rig.api.inject({ operation: 'CommitTransaction', fault: { kind: 'reset', meanwhile } })
+      const placed = outbox.transaction(async (tx) => {
+        await tx.execute('INSERT INTO orders (id) VALUES (CAST(:id AS uuid))', { id })
+        if (own === 0) own = Number((await tx.execute('SELECT CAST(pg_current_xact_id() AS text) AS xid')).rows[0]?.['xid'])
+        return tx.writeEvents([{ eventType: 'OrderCreated', payload: {} }])
+      })
+      const ids = await placed.catch((error: unknown) => error)
+      expect(later).toContain(own)
+      const [orders, events] = [
+        await rig.api.db.query('SELECT id FROM orders'),
+        await rig.api.db.query<{ id: string }>('SELECT id FROM outbox'),
+      ]
+      if (outcome === 'ambiguous') expect([ids, orders, events]).toMatchObject([{ kind: 'ambiguous' }, [], []])
+      else expect([ids, orders]).toEqual([events.map((event) => event.id), [{ id }]])
+    },
+  )
 })
