@@ -17,9 +17,11 @@ export interface FleetOptions {
   readonly log: (line: string) => void
 }
 
-/** Seconds. Passes overlap, as in an account, and an invocation may take more than twice as long as one should. */
-const periodSeconds = 5
-const timeoutSeconds = 14
+/** Seconds. Passes (8 s) overlap, as in an account, and an invocation may take more than twice as long as one should. */
+const periodSeconds = 6
+const timeoutSeconds = 20
+/** Invocations of one relay at a time, as a function's reserved concurrency: a slow machine must not drown in processes. */
+const concurrency = 2
 
 /** Relays as processes of their own, invoked on a schedule like Lambda functions, that can be hurt. */
 export class Fleet {
@@ -132,6 +134,7 @@ export class Fleet {
     if (invoked === undefined) return
     const running = this.#running.get(invoked) ?? new Set()
     this.#running.set(invoked, running)
+    if (running.size >= concurrency) return
     const invocation = invoked.invoke().then(({ error }) => {
       if (error?.name === 'Sandbox.Timedout') this.#timedOut += 1
       running.delete(invocation)

@@ -18,7 +18,7 @@ import { scenarios } from './scenarios.js'
 import { scheduleOf } from './schedule.js'
 import { runTimeline } from './timeline.js'
 import { installWatch } from './watch.js'
-import { runWriters } from './writers.js'
+import { runWriters, type Told } from './writers.js'
 
 const maxAttempts = 4
 
@@ -26,7 +26,7 @@ const maxAttempts = 4
 export const config = {
   maxAttempts,
   leaseSeconds: 6,
-  passSeconds: 6,
+  passSeconds: 8,
   requestTimeoutMs: 1_000,
   retryBaseMs: 50,
   retryCapMs: 1_500,
@@ -36,6 +36,7 @@ export const config = {
 } as const
 
 const healSeconds = 180
+const progressMs = 15_000
 
 /** Writes, breaks, heals, and collects the evidence of one run. */
 export async function runChaos(options: ChaosOptions, tools: BenchTools): Promise<Evidence> {
@@ -70,8 +71,15 @@ export async function runChaos(options: ChaosOptions, tools: BenchTools): Promis
     return Promise.resolve()
   })
   const { databaseUrl } = stack.description
-  const [told] = await Promise.all([
-    runWriters({ database, databaseUrl, operations, stop: stop.signal }),
+  const told: Told = { committed: new Set(), rolledBack: new Set(), failed: 0, done: 0 }
+  const planned = operations.flat().length
+  // a machine that is far too slow for the load writes less of it
+  const tooLate = setTimeout(() => stop.abort(), (2 * seconds + 30) * 1000)
+  const progress = setInterval(() => {
+    tools.say(`${told.done} of ${planned} transactions, ${consumers.delivered.size} events delivered, ${injector.total} faults`)
+  }, progressMs)
+  await Promise.all([
+    runWriters({ database, databaseUrl, operations, told, stop: stop.signal }),
     runTimeline(
       [
         ...schedule.phases.map((phase) => ({ atMs: phase.atMs, act: () => injector.setPhase(phase) })),
@@ -82,7 +90,10 @@ export async function runChaos(options: ChaosOptions, tools: BenchTools): Promis
       ],
       stop.signal,
     ),
-  ])
+  ]).finally(() => {
+    clearInterval(progress)
+    clearTimeout(tooLate)
+  })
 
   await injector.heal()
   const killed = await fleet.stop()

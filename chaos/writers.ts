@@ -11,20 +11,22 @@ export interface Told {
   readonly rolledBack: Set<string>
   /** Transactions that failed, or whose outcome the writer never heard. */
   failed: number
+  /** Operations done, of however many there are. */
+  done: number
 }
 
 export interface WritersOptions {
   readonly database: DataApiDatabase
   readonly databaseUrl: string
   readonly operations: readonly (readonly Operation[])[]
+  readonly told: Told
   readonly stop: AbortSignal
 }
 
 class RolledBack extends Error {}
 
 /** Writes what is planned, each operation at its time, or as soon as the one before lets it. Ends with the last. */
-export async function runWriters({ database, databaseUrl, operations, stop }: WritersOptions): Promise<Told> {
-  const told: Told = { committed: new Set(), rolledBack: new Set(), failed: 0 }
+export async function runWriters({ database, databaseUrl, operations, told, stop }: WritersOptions): Promise<void> {
   const beganAt = performance.now()
   await Promise.all(
     operations.map(async (own, writer) => {
@@ -36,11 +38,11 @@ export async function runWriters({ database, databaseUrl, operations, stop }: Wr
         const write = operation.by === 'sql' ? () => sql.write(operation, writer) : () => library(operation, writer)
         const written = await write()
         if (written === 'failed' && operation.idempotent) await write()
+        told.done += 1
       }
       await sql.end()
     }),
   )
-  return told
 }
 
 type Written = 'told' | 'failed'
@@ -135,7 +137,7 @@ class SqlWriter {
 
   async #connected(): Promise<pg.Client> {
     if (this.#client !== undefined) return this.#client
-    const client = new pg.Client({ connectionString: this.url, connectionTimeoutMillis: 10_000 })
+    const client = new pg.Client({ connectionString: this.url, connectionTimeoutMillis: 10_000, query_timeout: 60_000 })
     client.on('error', () => undefined)
     await client.connect()
     return (this.#client = client)

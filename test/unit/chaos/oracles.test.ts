@@ -37,7 +37,7 @@ const good: Evidence = {
   scenario: scenarios.mixed,
   maxAttempts: 4,
   committed: [committed('a', 1), committed('b', 2), committed('c', 3, { key: null }), committed('d', 4, { key: null })],
-  told: { committed: new Set(['a', 'b', 'c', 'd']), rolledBack: new Set(['x']), failed: 0 },
+  told: { committed: new Set(['a', 'b', 'c', 'd']), rolledBack: new Set(['x']), failed: 0, done: 4 },
   delivered: new Map([
     ['a', { firstSentMs: 2000, messages: 2 }],
     ['b', { firstSentMs: 2000, messages: 1 }],
