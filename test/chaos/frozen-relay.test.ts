@@ -129,6 +129,26 @@ describe('a relay process that is frozen', () => {
       expect(doubled(deliveries) > 0).toBe(doubles !== 'none')
     },
   )
+
+  it('between two invocations, as Lambda does it: thawed for the next one, it holds nothing and delivers', async () => {
+    const { endpoint, queues } = stack.description
+    expect((await stack.invokeRelay('relay-1')).error).toBeNull()
+    const [relay] = (await stack.state()).relays
+    stack.signalRelay(relay!.pid, 'SIGSTOP')
+    const frozenAtMs = performance.now()
+    expect(await count('outbox_shard WHERE lease_token IS NOT NULL')).toBe(0)
+    // the endpoint closes connections that were idle for 5 s
+    await expect.poll(() => performance.now() - frozenAtMs, { timeout: 60_000 }).toBeGreaterThan(7000)
+    await write('frozen between')
+    stack.signalRelay(relay!.pid, 'SIGCONT')
+    const { error, result } = await stack.invokeRelay('relay-1')
+    expect(error).toBeNull()
+    expect(result).toMatchObject({ published: events, leaseLost: 0 })
+    expect((await stack.state()).relays[0]!.pid).toBe(relay!.pid)
+    const deliveries = await readQueue(endpoint, queues['queue']!, ({ length }) => length >= events)
+    expect(doubled(deliveries)).toBe(0)
+    expect(outOfOrder(deliveries)).toEqual([])
+  })
 })
 
 function doubled(deliveries: readonly Delivery[]): number {
