@@ -70,7 +70,7 @@ const sinks: readonly Sink[] = [
 ]
 
 /** Longer than the relays of the rig wait for an answer. */
-const hangingMs = 1_800
+const hangingMs = 3_000
 
 /** Phases of 2 to 5 s, each with faults of its own, from the start to the end of a run. */
 export function faultPhases(dice: Dice, seconds: number, { faults }: Scenario): readonly FaultPhase[] {
@@ -147,8 +147,8 @@ function databaseRules(dice: Dice): readonly Rule[] {
     on(0.02, { kind: 'drop-reply' }, { match: 'outbox_replay' }),
     on(0.02, { kind: 'drop-reply' }, { match: 'outbox_cleanup' }),
     // longer than a lease: it arrives when its shards are somebody else's
-    on(0.004, { kind: 'latency', ms: 7_000 }, { match: 'outbox_claim' }),
-    on(0.004, { kind: 'latency', ms: 7_000 }, { match: 'outbox_settle' }),
+    on(0.004, { kind: 'latency', ms: 9_000 }, { match: 'outbox_claim' }),
+    on(0.004, { kind: 'latency', ms: 9_000 }, { match: 'outbox_settle' }),
     ...(sleeps ? [{ service: 'rds-data', rate: 0.05, fault: { kind: 'resuming', seconds: sleepSeconds } } satisfies Rule] : []),
   ]
 }

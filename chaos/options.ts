@@ -13,6 +13,8 @@ export interface ChaosOptions {
   readonly scenario: ScenarioName
   /** `json`: nothing but the object on stdout. */
   readonly output: 'json' | 'text'
+  /** Gets every line that the functions log, and what happened to them. */
+  readonly logFile: string | undefined
 }
 
 const numbers = {
@@ -35,7 +37,16 @@ export function readChaosOptions(args: readonly string[], newSeed: number): Chao
   const flag = { type: 'boolean' } as const
   const { values } = parseArgs({
     args: [...args],
-    options: { seed: string, seconds: string, relays: string, writers: string, scenario: string, json: flag, help: flag },
+    options: {
+      seed: string,
+      seconds: string,
+      relays: string,
+      writers: string,
+      scenario: string,
+      log: string,
+      json: flag,
+      help: flag,
+    },
   })
   if (values.help === true) return undefined
   const number = (name: keyof typeof numbers): number => {
@@ -55,6 +66,7 @@ export function readChaosOptions(args: readonly string[], newSeed: number): Chao
     writers: number('writers'),
     scenario,
     output: values.json === true ? 'json' : 'text',
+    logFile: values.log,
   }
 }
 
@@ -67,6 +79,7 @@ export function usage(): string {
     ),
     line('scenario', 'one of:'),
     ...Object.entries(scenarios).map(([name, { doc }]) => `      ${name.padEnd(13)} ${doc}`),
+    line('log', 'a file for every line that the functions log, and for what happened to them'),
     line('json', 'nothing but the result on stdout'),
   ].join('\n')
 }

@@ -1,3 +1,4 @@
+import { createWriteStream } from 'node:fs'
 import { setTimeout as pause } from 'node:timers/promises'
 import pg from 'pg'
 import type { BenchTools } from '../bench/support/run.js'
@@ -25,9 +26,9 @@ const maxAttempts = 4
 /** Times of the product, scaled down as far as its settings allow: a minute has as much of each as a quarter of an hour. */
 export const config = {
   maxAttempts,
-  leaseSeconds: 6,
+  leaseSeconds: 8,
   passSeconds: 8,
-  requestTimeoutMs: 1_000,
+  requestTimeoutMs: 2_000,
   retryBaseMs: 50,
   retryCapMs: 1_500,
   retentionSeconds: 15,
@@ -45,7 +46,12 @@ export async function runChaos(options: ChaosOptions, tools: BenchTools): Promis
   const schedule = scheduleOf(options)
   const answers: EventAnswer[] = []
   const metrics = new MetricSums()
-  const log = (line: string) => metrics.hear(line)
+  const file = options.logFile === undefined ? undefined : createWriteStream(options.logFile)
+  const note = (line: string) => file?.write(`${new Date().toISOString()} ${line}\n`)
+  const log = (line: string) => {
+    metrics.hear(line)
+    note(line)
+  }
   tools.say(`seed ${seed}, ${seconds} s, ${relays} relays, ${writers} writers, ${name}: starting a stack`)
   const bench = await startBenchStack(tools, {
     relays: 0,
@@ -83,7 +89,13 @@ export async function runChaos(options: ChaosOptions, tools: BenchTools): Promis
     runTimeline(
       [
         ...schedule.phases.map((phase) => ({ atMs: phase.atMs, act: () => injector.setPhase(phase) })),
-        ...schedule.blows.map((blow) => ({ atMs: blow.atMs, act: () => injector.strike(blow) })),
+        ...schedule.blows.map((blow) => ({
+          atMs: blow.atMs,
+          act: () => {
+            note(JSON.stringify(blow))
+            return injector.strike(blow)
+          },
+        })),
         ...schedule.operators.map((call) => ({ atMs: call.atMs, act: () => operate(database, call) })),
         // faults last as long as the run, whatever is written
         { atMs: seconds * 1000, act: () => undefined },

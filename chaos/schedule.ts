@@ -45,7 +45,7 @@ const hourMs = 3_600_000
  * What happens when, from the seed alone: the same seed, seconds and numbers of relays and writers give the same schedule in
  * every run, and a scenario only leaves parts of it out.
  */
-export function scheduleOf({ seed, seconds, relays, scenario: name }: Omit<ChaosOptions, 'output'>): Schedule {
+export function scheduleOf({ seed, seconds, relays, scenario: name }: Omit<ChaosOptions, 'output' | 'logFile'>): Schedule {
   const scenario = scenarios[name]
   const times = (kind: keyof typeof every, dice: Dice): readonly number[] => {
     const count = Math.max(1, Math.round(seconds / every[kind]))
@@ -59,7 +59,7 @@ export function scheduleOf({ seed, seconds, relays, scenario: name }: Omit<Chaos
   const relayOf = (dice: Dice) => dice.integer(0, relays - 1)
   const processes = [
     ...blowsOf('kill', (atMs, dice) => ({ kind: 'kill', atMs, relay: relayOf(dice) })),
-    ...blowsOf('freeze', (atMs, dice) => ({ kind: 'freeze', atMs, relay: relayOf(dice), ms: dice.between(2_000, 10_000) })),
+    ...blowsOf('freeze', (atMs, dice) => ({ kind: 'freeze', atMs, relay: relayOf(dice), ms: dice.between(3_000, 14_000) })),
     ...blowsOf('timeout', (atMs, dice) => ({ kind: 'timeout', atMs, relay: relayOf(dice) })),
     ...blowsOf('deploy', (atMs) => ({ kind: 'deploy', atMs })),
     ...blowsOf('kill-all', (atMs) => ({ kind: 'kill-all', atMs })),
