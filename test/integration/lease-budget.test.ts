@@ -55,12 +55,12 @@ describe('a relay that can not renew its lease', () => {
       },
       { timeout: 60_000, interval: 20 },
     )
-    await vi.waitFor(() => expect(sentAtMs.length).toBeGreaterThan(2), { timeout: 60_000 })
+    await vi.waitFor(() => expect(sentAtMs.length).toBeGreaterThan(1), { timeout: 60_000 })
     const givenBackAtMs = await givenBack
     const sent = sentAtMs.filter((atMs) => atMs < givenBackAtMs)
     // 50 ms for the noticing of the claim
     expect(Math.max(...sent) - claimedAtMs).toBeLessThan(sendingMs + 50)
-    expect(sent.length).toBeGreaterThan(3)
+    expect(sent.length).toBeGreaterThan(1)
     rig.api.clearFaults()
     await pass
     await rig.drain({ publishers: { queue }, settings: { keyRows: 50 } })
