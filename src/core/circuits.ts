@@ -10,7 +10,7 @@ import type { Sender } from './sender.js'
 /** What is aside is brought back so often, so much of it as is sent until the next time. */
 const RELEASE_EVERY_MS = 500
 /** Of a destination that is not configured any more: its events are routed anew, so many at a time. */
-const UNKNOWN_DESTINATION_ROWS = 100
+const UNKNOWN_DESTINATION_ROWS = 1000
 /** The wait while there is nothing to do; a claim that shows a circuit ends it. */
 const LONG_MS = 600_000
 
@@ -34,16 +34,35 @@ export class Circuits {
   #known: ReadonlyMap<string, Circuit> = new Map()
   readonly #changing = new Map<string, Promise<void>>()
   readonly #signal: Signal
+  /** When the newest answer was asked for. */
+  #newestMs = Number.NEGATIVE_INFINITY
+  /** When `run` looks again by itself; -infinity while it does not wait. */
+  #wakesAtMs = Number.NEGATIVE_INFINITY
+  /** Events were put aside, and no answer has shown their circuit yet. */
+  #unseen = false
   #ended = false
 
   constructor(private readonly options: CircuitsOptions) {
     this.#signal = new Signal(options.clock)
   }
 
-  /** What the database says: all circuits that are not closed, or have events aside. */
-  heed(circuits: readonly Circuit[]): void {
+  /**
+   * What the database says: all circuits that are not closed, or have events aside.
+   *
+   * @param askedAtMs - when the call was sent: an answer that is older than another one is no news
+   */
+  heed(circuits: readonly Circuit[], askedAtMs: number): void {
+    if (askedAtMs < this.#newestMs) return
+    this.#newestMs = askedAtMs
     this.#known = new Map(circuits.map((circuit) => [circuit.destination, circuit]))
-    if (circuits.length > 0) this.#signal.raise()
+    if (this.options.clock.nowMs() + this.#waitMs() < this.#wakesAtMs) this.#signal.raise()
+  }
+
+  /** Events of a destination are aside: this relay sees to it that they come back. */
+  putAside(destination: string): void {
+    if (this.#known.has(destination)) return
+    this.#unseen = true
+    this.#signal.raise()
   }
 
   /** The circuit of a destination, if it is open or half-open. */
@@ -65,24 +84,38 @@ export class Circuits {
 
   /** Whether events that are aside come back soon. */
   get releasing(): boolean {
-    return [...this.#known.values()].some(({ state, aside }) => state === 'closed' && aside)
+    return this.#unseen || [...this.#known.keys()].some((destination) => this.isReleasing(destination))
+  }
+
+  /** Whether events of a destination are aside that come back soon. */
+  isReleasing(destination: string): boolean {
+    const circuit = this.#known.get(destination)
+    return circuit?.state === 'closed' && circuit.aside
   }
 
   /**
    * Opens a circuit, keeps it open or closes it, as the answer to a request demands.
    *
+   * @param token - under which the events are leased: whoever lost its lease changes no circuit
    * @param eventIds - of the messages sent, in order
    */
-  async heedAnswers(destination: string, eventIds: readonly string[], publication: Publication, sender: Sender): Promise<void> {
+  async heedAnswers(
+    token: string,
+    destination: string,
+    eventIds: readonly string[],
+    publication: Publication,
+    sender: Sender,
+  ): Promise<void> {
     await this.#changing.get(destination) // requests that fail together open it once
     const circuit = this.open(destination)
     if (circuit === undefined) {
       const sent = eventIds.find((_, index) => isNotTheEvents(publication.answers[index]))
       if (countFaults(0, publication) === 0 || sent === undefined || sender.lastFault === undefined) return
       // one event alone that is refused in an answer may be to blame itself: it backs off by itself
-      if (eventIds.length === 1 && publication.answers[0]?.kind !== 'destination-fault') return
+      const isWhole = publication.answers.some(({ kind }) => kind === 'destination-fault')
+      if (eventIds.length === 1 && !isWhole && !sender.lastFault.configuration) return
       if (!opensCircuit(sender.lastFault, sender.consecutiveFaults)) return
-      await this.#change(destination, () => this.#fault(destination, sent, 0, sender))
+      await this.#change(destination, () => this.#fault(destination, token, sent, 0, sender))
       return
     }
     const probe = eventIds.indexOf(circuit.probeEvent ?? '')
@@ -91,14 +124,14 @@ export class Circuits {
     const event = eventIds[probe] ?? ''
     await this.#change(destination, () =>
       isNotTheEvents(answer) && answer.kind !== 'accepted'
-        ? this.#fault(destination, event, circuit.failures, sender)
-        : this.#close(destination, event),
+        ? this.#fault(destination, token, event, circuit.failures, sender)
+        : this.#close(destination, { token, event }),
     )
   }
 
   /** Reads the circuits, and brings back of what is aside as much as will be sent soon. */
   async refresh(): Promise<void> {
-    const { store, senders, settings, hardDeadline } = this.options
+    const { store, senders, settings, hardDeadline, clock } = this.options
     const wanted: Record<string, number> = {}
     for (const { destination, state, aside } of this.#known.values()) {
       if (state !== 'closed' || !aside) continue
@@ -106,18 +139,24 @@ export class Circuits {
       const rows = sender === undefined ? UNKNOWN_DESTINATION_ROWS : this.room(destination, sender, RELEASE_EVERY_MS)
       if (rows > 0) wanted[destination] = rows
     }
-    this.heed(await store.circuits(wanted, settings.releasePerSecond, { deadline: hardDeadline }))
-    for (const { destination } of this.#known.values()) {
-      if (!senders.has(destination) && this.open(destination) !== undefined) await this.#close(destination, null)
+    const askedAtMs = clock.nowMs()
+    this.#unseen = false
+    this.heed(await store.circuits(wanted, settings.releasePerSecond, { deadline: hardDeadline }), askedAtMs)
+    for (const { destination, state } of this.#known.values()) {
+      // (while it cools down, a relay of a newer configuration may know it)
+      if (!senders.has(destination) && state === 'half-open') await this.#close(destination, null)
     }
   }
 
   /** Keeps at it until `end`. Throws `SqlError` if the database cannot be used. */
   async run(): Promise<void> {
     for (;;) {
-      await this.#signal.wait(this.#waitMs())
+      const waitMs = this.#unseen ? 0 : this.#waitMs()
+      this.#wakesAtMs = this.options.clock.nowMs() + waitMs
+      await this.#signal.wait(waitMs)
+      this.#wakesAtMs = Number.NEGATIVE_INFINITY
       if (this.#ended) return
-      if (this.#known.size > 0) await this.refresh()
+      if (this.#known.size > 0 || this.#unseen) await this.refresh()
     }
   }
 
@@ -143,16 +182,17 @@ export class Circuits {
     await changing
   }
 
-  async #fault(destination: string, event: string, failures: number, sender: Sender): Promise<void> {
-    const { store, settings, random, telemetry, hardDeadline } = this.options
+  async #fault(destination: string, token: string, event: string, failures: number, sender: Sender): Promise<void> {
+    const { store, settings, random, telemetry, hardDeadline, clock } = this.options
     const fault = sender.lastFault
     if (fault === undefined) return
     const coolDown = coolDownMs(failures, settings.policy, random)
+    const askedAtMs = clock.nowMs()
     const answer = await store.circuitFault(
-      { destination, event, failures, coolDownMs: coolDown, fault },
+      { token, destination, event, failures, coolDownMs: coolDown, fault },
       { deadline: hardDeadline },
     )
-    this.heed(answer.circuits)
+    this.heed(answer.circuits, askedAtMs)
     sender.resume()
     if (!answer.changed) return
     telemetry.log('circuit-opened', {
@@ -167,10 +207,11 @@ export class Circuits {
     })
   }
 
-  async #close(destination: string, event: string | null): Promise<void> {
-    const { store, telemetry, hardDeadline } = this.options
-    const answer = await store.closeCircuit(destination, event, { deadline: hardDeadline })
-    this.heed(answer.circuits)
+  async #close(destination: string, probe: { readonly token: string; readonly event: string } | null): Promise<void> {
+    const { store, telemetry, hardDeadline, clock } = this.options
+    const askedAtMs = clock.nowMs()
+    const answer = await store.closeCircuit(destination, probe, { deadline: hardDeadline })
+    this.heed(answer.circuits, askedAtMs)
     if (answer.changed) telemetry.log('circuit-closed', { destination })
   }
 }

@@ -16,8 +16,9 @@ export async function claimEvents(
   lease: Lease,
   inFlight: readonly string[] | null,
 ): Promise<ClaimAnswer> {
-  const { store, settings, claimSize, owner, hardDeadline, totals, telemetry, circuits } = context
+  const { store, settings, claimSize, owner, hardDeadline, totals, telemetry, circuits, clock } = context
   totals.claims += 1
+  const askedAtMs = clock.nowMs()
   try {
     const answer = await store.claim(
       {
@@ -35,7 +36,7 @@ export async function claimEvents(
     // an answer that is not full says nothing about the size of a full one, least of all another batch's empty one
     if (answer.events.length >= claimSize.rows) claimSize.wasFine()
     totals.claimed += answer.events.length
-    if (answer.circuits !== null) circuits.heed(answer.circuits)
+    if (answer.circuits !== null) circuits.heed(answer.circuits, askedAtMs)
     return answer
   } catch (error) {
     if (error instanceof SqlError && error.kind === 'oversize') {

@@ -13,6 +13,8 @@ export type EntryAnswer =
       readonly fault: 'event' | 'transient' | 'destination'
       readonly code: string
       readonly reason: string
+      /** It will not heal by waiting, and concerns every event of the destination. */
+      readonly configuration?: true
     }
   | { readonly kind: 'missing' }
 

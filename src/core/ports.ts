@@ -84,6 +84,8 @@ export interface ClaimAnswer {
 
 /** A fault that opens a circuit, or keeps it open. */
 export interface CircuitFault {
+  /** The lease token of the event: without its lease nothing is changed. */
+  readonly token: string
   readonly destination: string
   /** UUID of the event that was sent: it is the next probe, unless others are aside. */
   readonly event: string
@@ -120,8 +122,12 @@ export interface OutboxStore {
    */
   circuits(wanted: Readonly<Record<string, number>>, perSecond: number, options?: SqlCallOptions): Promise<readonly Circuit[]>
   circuitFault(fault: CircuitFault, options?: SqlCallOptions): Promise<CircuitAnswer>
-  /** @param event - the probe that was accepted; null: whatever the probe is */
-  closeCircuit(destination: string, event: string | null, options?: SqlCallOptions): Promise<CircuitAnswer>
+  /** @param probe - the one that was accepted, with its lease token; null: whatever the probe is, since the destination is configured no more */
+  closeCircuit(
+    destination: string,
+    probe: { readonly token: string; readonly event: string } | null,
+    options?: SqlCallOptions,
+  ): Promise<CircuitAnswer>
   backlog(options?: SqlCallOptions): Promise<Backlog>
   /** Deletes at most `maxRows` delivered or discarded events past retention; answers how many. Repeat until 0. */
   cleanup(retentionSeconds: number, maxRows: number, options?: SqlCallOptions): Promise<number>

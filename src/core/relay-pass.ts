@@ -85,15 +85,18 @@ export async function relayPass(options: RelayPassOptions): Promise<RelayPassTot
   }
   const shared = { servers, sending: new Turn(SENDING_BATCHES), turn: new Turn(), idleWaitMs: FIRST_IDLE_WAIT_MS }
   await circuits.refresh()
-  const watching = circuits.run().catch((error: unknown) => {
-    context.stop.requested = true
-    throw error
-  })
+  // settled, so that it is no unhandled rejection while the batches end
+  const watching = Promise.allSettled([
+    circuits.run().catch((error: unknown) => {
+      context.stop.requested = true
+      throw error
+    }),
+  ])
   const serving = Promise.allSettled(Array.from({ length: BATCHES }, () => serveBatches(context, shared)))
   void serving.then(() => {
     circuits.end()
   })
-  const ends = [...(await serving), ...(await Promise.allSettled([watching]))]
+  const ends = [...(await serving), ...(await watching)]
   telemetry.flush()
   for (const end of ends) if (end.status === 'rejected') throw end.reason as Error
   return context.totals

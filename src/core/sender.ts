@@ -2,13 +2,15 @@ import { publishBisecting, type DestinationFault, type Publication } from './bis
 import type { Fault } from './circuit.js'
 import type { Clock, Random } from './clock.js'
 import type { Message, Publisher, Telemetry } from './ports.js'
-import { retryDelayMs, UNCHARGED_CAP_MS } from './retry-delays.js'
+import { retryDelayMs } from './retry-delays.js'
 import { countFaults, type RetryPolicy } from './retry-policy.js'
 
 /** A request that is out for longer makes its destination count as slow: nothing more waits for it in a relay's hands. */
 export const SLOW_AFTER_MS = 1000
 /** So much sooner while the last request failed: what tries a destination that hangs is not worth waiting for. */
 export const SLOW_AFTER_FAULT_MS = 200
+/** Its events wait in hand for so long at most, with their shards leased: whoever is down for longer has an open circuit. */
+const LONGEST_PAUSE_MS = 1000
 /** How much the last request counts in the averages of what a request takes, and for how long. */
 const NEWEST_SHARE = 0.3
 
@@ -153,7 +155,7 @@ export class Sender {
     if (sentAtMs < this.#lastFaultAtMs) return
     this.#faults = faults
     this.#lastFaultAtMs = clock.nowMs()
-    const pauseMs = retryDelayMs(faults, { baseMs: policy.baseMs, capMs: Math.min(policy.capMs, UNCHARGED_CAP_MS) }, random)
+    const pauseMs = retryDelayMs(faults, { baseMs: policy.baseMs, capMs: Math.min(policy.capMs, LONGEST_PAUSE_MS) }, random)
     this.#pausedUntilMs = clock.nowMs() + pauseMs
     const { code, reason, configuration } = this.#lastFault
     telemetry.log('destination-fault', {
@@ -184,5 +186,6 @@ function faultOf({ answers }: Publication): Fault {
   const refused = answers.find((answer) => answer.kind === 'refused' && answer.fault !== 'event')
   const { code, reason } =
     refused?.kind === 'refused' ? refused : { code: 'UnknownEntry', reason: 'the answer names none of the entries' }
-  return { code, reason, configuration: false, timedOut: false }
+  const configuration = answers.every((answer) => answer.kind === 'refused' && answer.configuration === true)
+  return { code, reason, configuration, timedOut: false }
 }

@@ -206,7 +206,10 @@ export class BatchServer {
       held = ready.filter(({ event }) => circuits.holds(destination, event.id))
     } else if (senders.size > 1 && (sender.isSlow() || sender.isMeasured)) {
       // (with one destination there is nobody whom it could slow)
-      const tooMany = -circuits.room(destination, sender, IN_HAND_MS)
+      const room = circuits.room(destination, sender, IN_HAND_MS)
+      // what is aside came first: what is new leaves it half of the room
+      const kept = circuits.isReleasing(destination) ? Math.ceil(sender.takesWithin(IN_HAND_MS) / 2) : 0
+      const tooMany = kept - room
       if (tooMany > 0) held = ready.filter(({ event }) => !event.released).slice(-tooMany)
     }
     if (held.length === 0) return
@@ -258,7 +261,7 @@ export class BatchServer {
     for (const { entry, answer } of answered) if (answer.kind === 'accepted') this.#heed(entry, answer, circumstances)
     if (first !== undefined) {
       const ids = sent.map(({ event }) => event.id)
-      await this.context.circuits.heedAnswers(first.destination, ids, publication, sender)
+      await this.context.circuits.heedAnswers(this.#batch.token, first.destination, ids, publication, sender)
     }
     for (const { entry, answer } of answered) if (answer.kind !== 'accepted') this.#heed(entry, answer, circumstances)
   }
@@ -364,11 +367,12 @@ export class BatchServer {
 
   /** @param done - shards to give back; null: all, for good */
   async #settle(done: readonly number[] | null): Promise<void> {
-    const { store, telemetry, hardDeadline, clock } = this.context
+    const { store, telemetry, hardDeadline, clock, circuits } = this.context
     const outcomes = this.#batch.outcomes()
     const own = this.#batch.shards.size
     try {
       const answer = await store.settle({ token: this.#batch.token, events: outcomes, done }, { deadline: hardDeadline })
+      for (const { outcome } of outcomes) if (outcome.kind === 'hold') circuits.putAside(outcome.destination)
       const verdict = readSettleAnswer(outcomes, answer, own, this.#givenBack)
       reportSettled(outcomes, answer, verdict, (id) => this.#batch.event(id), this.context)
       if (verdict.kind === 'lease-lost') this.#leaseLost(verdict.shards, 'settle')

@@ -1,5 +1,5 @@
 import type { EntryAnswer, PublishAnswer } from '../core/outcome.js'
-import { isConfiguration, isThrottling, plainCode } from './fault-codes.js'
+import { concernsOneType, isConfiguration, isThrottling, plainCode } from './fault-codes.js'
 
 /** What one service says when it is the event that is wrong. Codes as `plainCode` gives them. */
 export interface EventFaults {
@@ -23,7 +23,10 @@ export function refusedEntry(
 ): EntryAnswer {
   const code = entry.code ?? 'Unknown'
   const reason = oneLine(entry.message, code)
-  return { kind: 'refused', fault: entryFault(faults, code, reason, entry.senderFault === true), code, reason }
+  const fault = entryFault(faults, code, reason, entry.senderFault === true)
+  const plain = plainCode(code)
+  const configuration = isConfiguration(plain) && !concernsOneType(plain)
+  return { kind: 'refused', fault, code, reason, ...(configuration ? { configuration } : {}) }
 }
 
 function entryFault(faults: EventFaults, code: string, reason: string, senderFault: boolean) {

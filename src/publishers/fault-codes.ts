@@ -89,3 +89,8 @@ export function isMissing(plain: string): boolean {
 export function isAccessDenied(plain: string): boolean {
   return ACCESS_DENIED.has(plain)
 }
+
+/** Refused for the type of an event: others may pass. */
+export function concernsOneType(plain: string): boolean {
+  return plain === 'NotAuthorizedForDetailType'
+}

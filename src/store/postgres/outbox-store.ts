@@ -71,11 +71,12 @@ export function createOutboxStore(executor: SqlExecutor, { schema }: { readonly 
       return circuitsOf(rows)
     },
 
-    async circuitFault({ destination, event, failures, coolDownMs, fault }, options) {
+    async circuitFault({ token, destination, event, failures, coolDownMs, fault }, options) {
       const { rows } = await call(
-        `SELECT * FROM ${outbox}.outbox_circuit_fault(:destination, CAST(:event AS uuid), CAST(:failures AS integer),
+        `SELECT * FROM ${outbox}.outbox_circuit_fault(CAST(:token AS uuid), :destination, CAST(:event AS uuid), CAST(:failures AS integer),
            CAST(:cool_down_ms AS bigint), :configuration, :error_code, :error)`,
         {
+          token,
           destination,
           event,
           failures,
@@ -89,10 +90,10 @@ export function createOutboxStore(executor: SqlExecutor, { schema }: { readonly 
       return { changed: boolean(single(rows), 'changed'), circuits: circuitsOf(rows) }
     },
 
-    async closeCircuit(destination, event, options) {
+    async closeCircuit(destination, probe, options) {
       const { rows } = await call(
-        `SELECT * FROM ${outbox}.outbox_circuit_close(:destination, CAST(:event AS uuid))`,
-        { destination, event },
+        `SELECT * FROM ${outbox}.outbox_circuit_close(CAST(:token AS uuid), :destination, CAST(:event AS uuid))`,
+        { token: probe?.token ?? null, destination, event: probe?.event ?? null },
         options,
       )
       return { changed: boolean(single(rows), 'changed'), circuits: circuitsOf(rows) }

@@ -22,16 +22,17 @@ interface Answer {
   readonly changed: boolean
   readonly circuits: string | null
 }
+/** Of whoever leases the event. */
+const tokenOf = `(SELECT s.lease_token FROM outbox_shard s JOIN outbox_delivery d USING (shard) WHERE d.event_id = CAST($1 AS uuid))`
 const fault = async (event: string, failures = 0, coolDownMs = 60_000, by: Session = session) =>
   (
-    await by.query(`SELECT * FROM outbox_circuit_fault('D', CAST($1 AS uuid), $2, $3, false, 'ServiceUnavailable', 'down')`, [
-      event,
-      failures,
-      coolDownMs,
-    ])
+    await by.query(
+      `SELECT * FROM outbox_circuit_fault(${tokenOf}, 'D', CAST($1 AS uuid), $2, $3, false, 'ServiceUnavailable', 'down')`,
+      [event, failures, coolDownMs],
+    )
   )[0] as unknown as Answer
 const close = async (event: string | null, by: Session = session) =>
-  (await by.query(`SELECT * FROM outbox_circuit_close('D', CAST($1 AS uuid))`, [event]))[0] as unknown as Answer
+  (await by.query(`SELECT * FROM outbox_circuit_close(${tokenOf}, 'D', CAST($1 AS uuid))`, [event]))[0] as unknown as Answer
 const states = async (by: Session = session) =>
   JSON.parse((await by.one<string | null>(`SELECT outbox_circuits('{}', 1)`)) ?? '[]') as {
     readonly state: string

@@ -190,7 +190,7 @@ describe.each(['REPEATABLE READ', 'SERIALIZABLE'])('in isolation %s', (level) =>
     ['claim', `SELECT * FROM outbox_claim(gen_random_uuid(), 'x', 1, 1, 1, 1, 1, NULL)`],
     ['settle', `SELECT * FROM outbox_settle(gen_random_uuid(), NULL, NULL, NULL)`],
     ['circuits', `SELECT outbox_circuits('{}', 1)`],
-    ['circuit_fault', `SELECT * FROM outbox_circuit_fault('x', gen_random_uuid(), 1, 1, false, 'a', 'b')`],
+    ['circuit_fault', `SELECT * FROM outbox_circuit_fault(gen_random_uuid(), 'x', gen_random_uuid(), 1, 1, false, 'a', 'b')`],
     ['operate', `SELECT outbox_operate('redrive', '{}', 1, false, 'a', 'b')`],
     ['replay', `SELECT outbox_replay('{}', 1, false, 'a', 'b')`],
     ['repair', 'SELECT * FROM outbox_repair(NULL, 1, true, NULL, NULL, NULL)'],

@@ -20,20 +20,22 @@ BEGIN
     SELECT * FROM outbox_circuit c
      WHERE CASE c.state
              WHEN 'closed' THEN CAST(CAST(p_wanted AS json) ->> c.destination AS integer) > 0
-             ELSE c.retry_at <= v_now AND ((SELECT d.lane FROM outbox_delivery d WHERE d.event_id = c.probe_event) < 2) IS NOT TRUE
+             -- (or it waits for something else than the cool-down: it is routed elsewhere now, or nowhere)
+             ELSE c.retry_at <= v_now AND (SELECT d.lane < 2 AND COALESCE(d.retry_at, c.retry_at) <= c.retry_at + interval '5 seconds'
+                                             FROM outbox_delivery d WHERE d.event_id = c.probe_event) IS NOT TRUE
            END
      ORDER BY c.destination FOR UPDATE SKIP LOCKED
   LOOP
     IF v_circuit.state = 'open' THEN
       v_next := outbox_circuit_next(v_circuit.destination, v_circuit.probe_event);
       IF v_next IS NULL THEN
-        PERFORM outbox_circuit_close(v_circuit.destination, v_circuit.probe_event);
+        PERFORM outbox_circuit_close(NULL, v_circuit.destination, NULL);
       ELSE
         UPDATE outbox_circuit c SET probe_event = v_next WHERE c.destination = v_circuit.destination;
         v_ids := v_ids || v_next;
       END IF;
     ELSE
-      v_from := greatest(v_circuit.released_at, v_now - interval '1 second');
+      v_from := least(v_now, greatest(v_circuit.released_at, v_now - interval '1 second'));
       v_rows := least(CAST(CAST(p_wanted AS json) ->> v_circuit.destination AS integer),
                       floor(extract(epoch FROM v_now - v_from) * p_per_second));
       v_some := ARRAY(SELECT d.event_id FROM outbox_delivery d

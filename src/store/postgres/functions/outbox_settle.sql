@@ -40,7 +40,10 @@ BEGIN
   -- Whatever is put aside has a circuit that brings it back.
   INSERT INTO outbox_circuit (destination)
   SELECT DISTINCT r.destination FROM json_to_recordset(CAST(p_changes AS json)) AS r(outcome text, destination text)
-   WHERE r.outcome = 'hold' ORDER BY r.destination
+   WHERE r.outcome = 'hold'
+     -- one that is there is not even looked at: to wait for whoever updates it, and waits for a shard, would be a deadlock
+     AND NOT EXISTS (SELECT 1 FROM outbox_circuit c WHERE c.destination = r.destination)
+   ORDER BY r.destination
   ON CONFLICT DO NOTHING;
 
   -- Not delivered: to the lane where it waits.
@@ -56,8 +59,8 @@ BEGIN
            failed_at  = CASE v_row.outcome WHEN 'failed' THEN clock_timestamp() END,
            attempts   = d.attempts + CASE WHEN v_row.charge THEN 1 ELSE 0 END,
            released   = d.released AND v_row.outcome <> 'hold',
-           starts     = 0,
-           start_token = NULL,
+           starts     = CASE WHEN v_row.outcome = 'hold' AND v_row."errorCode" IS NULL THEN d.starts ELSE 0 END,  -- it was not sent
+           start_token = CASE WHEN v_row.outcome = 'hold' AND v_row."errorCode" IS NULL THEN d.start_token END,
            last_destination = COALESCE(v_row.destination, d.last_destination),
            last_error_code  = COALESCE(v_row."errorCode", d.last_error_code),
            blocks_key = d.ordering_key IS NOT NULL AND (v_row.outcome <> 'failed' OR COALESCE(v_row.block, true)),
