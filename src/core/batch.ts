@@ -90,7 +90,7 @@ export class Batch {
   /** Records an outcome. A published event makes the next of its key ready; any other leaves the rest of its key. */
   decide(event: ClaimedEvent, outcome: Outcome): void {
     this.#sent.delete(event.id)
-    this.#decided.set(event.id, { id: event.id, attempts: event.attempts, outcome })
+    this.#decided.set(event.id, { id: event.id, attempts: event.attempts, replays: event.replays, outcome })
     // what is decided is not sent again: its payload need not be kept until it is settled
     this.#inHand.set(event.id, { ...event, payload: null })
     if (outcome.kind === 'published') this.#nextOfKey(event)

@@ -292,7 +292,8 @@ export class BatchServer {
 
   async #keepLease(): Promise<void> {
     const { store, settings, hardDeadline } = this.context
-    if (this.#lost || !this.#lease.renewalIsDue()) return
+    // over already, after a freeze or a stall: the settlement tells who has the shards now
+    if (this.#lost || this.#lease.remainingMs() <= 0 || !this.#lease.renewalIsDue()) return
     const shards = [...this.#batch.shards]
     this.#lease.renewalSent()
     const leased = await store.renew(this.#batch.token, shards, settings.leaseSeconds, {
@@ -354,7 +355,7 @@ export class BatchServer {
     const { clock, senders, deadline } = this.context
     const now = clock.nowMs()
     const timers = [Math.max(deadline.remainingMs(), 100)]
-    if (!this.#lost) timers.push(this.#lease.renewalDueInMs())
+    if (!this.#lost && this.#lease.remainingMs() > 0) timers.push(this.#lease.renewalDueInMs())
     for (const destination of this.#batch.destinationsReady()) {
       timers.push(senders.get(destination)?.nextChangeMs() ?? Number.POSITIVE_INFINITY)
     }

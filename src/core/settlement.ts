@@ -5,6 +5,8 @@ export interface SettledEvent {
   readonly id: string
   /** Charged attempts as claimed. */
   readonly attempts: number
+  /** As claimed: what was replayed since is another delivery. Default 0. */
+  readonly replays?: number | undefined
   readonly outcome: Outcome
 }
 

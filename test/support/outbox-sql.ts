@@ -64,7 +64,7 @@ export interface Backlog {
   readonly leased_shards: number
 }
 
-export type Published = Readonly<Record<'id' | 'destination' | 'messageId', string>>
+export type Published = Readonly<Record<'id' | 'destination' | 'messageId', string>> & { readonly replays?: number }
 export type Change = Readonly<Record<string, unknown>> & { readonly id: string; readonly outcome: string }
 type Event = Pick<ClaimedRow, 'id' | 'attempts'>
 type Filter = Readonly<Record<string, unknown>>
@@ -175,7 +175,12 @@ export async function settle(
 
 export const giveBack = (session: Session, { token }: Claim) => settle(session, token, null)
 export const published = (rows: readonly ClaimedRow[]): Published[] =>
-  rows.map((event) => ({ id: event.id, destination: event.destination ?? 'q', messageId: `m${event.seq}` }))
+  rows.map((event) => ({
+    id: event.id,
+    destination: event.destination ?? 'q',
+    messageId: `m${event.seq}`,
+    replays: event.replays,
+  }))
 export const retry = ({ id, attempts }: Event, delayMs = 0, charge: 'charged' | 'free' = 'charged'): Change => ({
   id,
   attempts,

@@ -22,9 +22,11 @@ export function encodeSettlement(settlement: Settlement): Readonly<Record<string
 type Clean = (text: string) => string
 
 function encode({ token, events, done }: Settlement, clean: Clean): Readonly<Record<string, SqlParameter>> {
-  const published = events.flatMap(({ id, outcome }) =>
-    outcome.kind === 'published' ? [{ id, destination: clean(outcome.destination), messageId: clean(outcome.messageId) }] : [],
-  )
+  const published = events.flatMap(({ id, replays = 0, outcome }) => {
+    if (outcome.kind !== 'published') return []
+    const receipt = { id, destination: clean(outcome.destination), messageId: clean(outcome.messageId) }
+    return [replays === 0 ? receipt : { ...receipt, replays }]
+  })
   return {
     token,
     published: list(published),

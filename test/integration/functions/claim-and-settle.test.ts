@@ -20,6 +20,7 @@ import {
   published,
   queued,
   renew,
+  replay,
   retry,
   settle,
   soundState,
@@ -191,6 +192,17 @@ describe('a settlement', () => {
     expect(await operate(session, 'release')).toBe(1)
     expect(await settle(session, token, null, failure, [])).toMatchObject({ failed: 0, kept: 1 })
     expect((await claim(session, { token })).rows.map(({ payload }) => payload)).toEqual(['{"i":2}'])
+  })
+
+  test('that comes again, while its shard is leased, does not confirm what was replayed since', async () => {
+    await add(session, 2, { key: `'k'` })
+    const { token, rows } = await claim(session, { keyRows: 1 })
+    expect(await settle(session, token, published(rows), null, [])).toMatchObject({ published: 1, kept: 1 }) // its answer is lost
+    expect(await replay(session, { ids: [rows[0]!.id] })).toBe(1)
+    expect(await settle(session, token, published(rows), null, [])).toMatchObject({ published: 0, kept: 1 })
+    const again = await claim(session, { token })
+    expect(again.rows.map(({ replays }) => replays).sort()).toEqual([0, 1])
+    expect(await settle(session, token, published(again.rows))).toMatchObject({ published: 2 })
   })
 
   test('of a hold waits for the destination to be back', async () => {

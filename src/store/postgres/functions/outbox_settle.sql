@@ -1,5 +1,6 @@
 -- Records outcomes and gives shards back, for those shards alone that the token still leases.
--- p_published: JSON list of {"id": "...", "destination": "...", "messageId": "..."}
+-- p_published: JSON list of {"id": "...", "destination": "...", "messageId": "...", "replays": 1}; replays as claimed, absent for 0: an
+--              event that was replayed since is another delivery, which this one does not confirm.
 -- p_changes:   JSON list of {"id": "...", "attempts": 0, "outcome": "retry" | "hold" | "failed", "destination": "...",
 --              "errorCode": "...", "error": "...", "charge": true, "delayMs": 5000 (retry), "block": true (failed)}.
 --              attempts as claimed, so that a repeat of this call changes nothing. A hold is put aside until its destination
@@ -27,10 +28,11 @@ BEGIN
 
   -- Delivered: the queue row becomes a receipt. ("IS TRUE" keeps a condition from being offered to an index.)
   WITH result AS MATERIALIZED (
-    SELECT r.* FROM json_to_recordset(CAST(p_published AS json)) AS r(id uuid, destination text, "messageId" text)),
+    SELECT r.* FROM json_to_recordset(CAST(p_published AS json)) AS r(id uuid, destination text, "messageId" text, replays integer)),
   gone AS (
     DELETE FROM outbox_delivery d
      WHERE d.event_id = ANY (ARRAY(SELECT r.id FROM result r)) AND (d.shard = ANY (v_mine) AND d.lane < 2) IS TRUE
+       AND NOT (d.replays > 0 AND EXISTS (SELECT 1 FROM result r WHERE r.id = d.event_id AND COALESCE(r.replays, 0) < d.replays))
     RETURNING d.event_id, d.attempts, d.replays, d.destination, d.ordering_key, d.blocks_key),
   receipt AS (
     INSERT INTO outbox_receipt (event_id, attempts, replays, destination, broker_message_id)
