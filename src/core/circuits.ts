@@ -7,8 +7,10 @@ import { countFaults, isNotTheEvents, type RetryPolicy } from './retry-policy.js
 import { Signal } from './signal.js'
 import type { Sender } from './sender.js'
 
-/** What is aside is brought back so often, so much of it as is sent until the next time. */
+/** What is aside is brought back so often. */
 const RELEASE_EVERY_MS = 500
+/** So much of it as is sent in so long. */
+const RELEASE_MS = 1000
 /** Of a destination that is not configured any more: its events are routed anew, so many at a time. */
 const UNKNOWN_DESTINATION_ROWS = 1000
 /** The wait while there is nothing to do; a claim that shows a circuit ends it. */
@@ -136,7 +138,7 @@ export class Circuits {
     for (const { destination, state, aside } of this.#known.values()) {
       if (state !== 'closed' || !aside) continue
       const sender = senders.get(destination)
-      const rows = sender === undefined ? UNKNOWN_DESTINATION_ROWS : this.room(destination, sender, RELEASE_EVERY_MS)
+      const rows = sender === undefined ? UNKNOWN_DESTINATION_ROWS : this.room(destination, sender, RELEASE_MS)
       if (rows > 0) wanted[destination] = rows
     }
     const askedAtMs = clock.nowMs()

@@ -1,5 +1,5 @@
 import { publishBisecting, type DestinationFault, type Publication } from './bisect.js'
-import type { Fault } from './circuit.js'
+import { opensCircuit, type Fault } from './circuit.js'
 import type { Clock, Random } from './clock.js'
 import type { Message, Publisher, Telemetry } from './ports.js'
 import { retryDelayMs } from './retry-delays.js'
@@ -155,7 +155,10 @@ export class Sender {
     if (sentAtMs < this.#lastFaultAtMs) return
     this.#faults = faults
     this.#lastFaultAtMs = clock.nowMs()
-    const pauseMs = retryDelayMs(faults, { baseMs: policy.baseMs, capMs: Math.min(policy.capMs, LONGEST_PAUSE_MS) }, random)
+    // (while its circuit opens nothing more goes out: `resume` ends that)
+    const pauseMs = opensCircuit(this.#lastFault, faults)
+      ? LONGEST_PAUSE_MS
+      : retryDelayMs(faults, { baseMs: policy.baseMs, capMs: Math.min(policy.capMs, LONGEST_PAUSE_MS) }, random)
     this.#pausedUntilMs = clock.nowMs() + pauseMs
     const { code, reason, configuration } = this.#lastFault
     telemetry.log('destination-fault', {

@@ -188,6 +188,10 @@ describe('the circuit of a destination', () => {
     await rig.write(`SELECT 'Made', '{}', NULL, NULL FROM generate_series(1, 30)`)
     const slowly = { policy: { maxAttempts: 10, baseMs: 60_000, capMs: 60_000 } }
     await rig.pass({ publishers: { a }, defaultDestination: 'a', settings: slowly })
+    // while it cools down, a relay of a newer configuration may know it
+    await rig.pass({ publishers: { b }, defaultDestination: 'b' })
+    expect((await circuit())?.state).toBe('open')
+    await rig.api.db.query(`UPDATE outbox_circuit SET retry_at = clock_timestamp()`)
     await rig.pass({ publishers: { b }, defaultDestination: 'b' })
     // all but the one that waits out its cool-down
     expect(b.accepted).toHaveLength(29)
@@ -213,6 +217,54 @@ describe('the circuit of a destination', () => {
     await rig.drain({ publishers: { a } })
     expect(await published()).toBe(300)
   }, 120_000)
+})
+
+describe('the database', () => {
+  const lookups = () => rig.api.requests.filter(({ sql }) => sql?.includes('outbox_circuits(')).length
+  const slowly = { maxAttempts: 10, baseMs: 60_000, capMs: 60_000 }
+
+  it('is not asked about a circuit that is open more often than is of use, nor while events come back', async () => {
+    const a = new ScriptedPublisher()
+    a.script = () => ({ ...fault(), configuration: true })
+    await write(200, 'a')
+    rig.api.requests.length = 0
+    await rig.pass({ publishers: { a }, passMs: 2500, settings: { profile: 'continuous', policy: slowly } })
+    expect(lookups()).toBeLessThanOrEqual(3)
+
+    await rig.api.db.query(
+      `UPDATE outbox_circuit SET state = 'closed', failures = 0, opened_at = NULL, retry_at = NULL, probe_event = NULL`,
+    )
+    a.script = acceptAll
+    rig.api.requests.length = 0
+    await rig.pass({ publishers: { a }, passMs: 3000, settings: { profile: 'continuous', releasePerSecond: 1 } })
+    expect(lookups()).toBeGreaterThan(2)
+    expect(lookups()).toBeLessThanOrEqual(9)
+  })
+
+  it('that refuses to answer ends the pass, after what is in flight, and everything is given back', async () => {
+    const [a, b] = [new ScriptedPublisher(), new ScriptedPublisher()]
+    a.script = () => ({ ...fault(), configuration: true })
+    await write(20, 'a')
+    await rig.pass({ publishers: { a, b }, settings: { policy: slowly } })
+    await rig.api.db.query(
+      `UPDATE outbox_circuit SET state = 'closed', failures = 0, opened_at = NULL, retry_at = NULL, probe_event = NULL`,
+    )
+    let answer: () => void = () => undefined
+    b.script = (events) => new Promise((resolve) => (answer = () => resolve({ kind: 'answered', entries: events.map(accepted) })))
+    await write(1, 'b')
+    const ended = rig.pass({ publishers: { a, b }, settings: { releasePerSecond: 1 } }).then(
+      () => 'returned',
+      (error: unknown) => [error, b.inFlight],
+    )
+    await vi.waitFor(() => expect(b.inFlight).toBe(1), wait)
+    rig.api.inject({ match: 'outbox_circuits', fault: { kind: 'error', name: 'AccessDeniedException', message: 'no' } })
+    rig.api.requests.length = 0
+    await vi.waitFor(() => expect(lookups()).toBeGreaterThan(0), wait)
+    await new Promise((resolve) => setTimeout(resolve, 300))
+    answer()
+    expect(await ended).toMatchObject([{ code: 'Sql', kind: 'permanent' }, 0])
+    expect(await rig.api.db.query('SELECT 1 FROM outbox_shard WHERE lease_token IS NOT NULL')).toEqual([])
+  })
 })
 
 describe('a destination that takes less than there is', () => {
@@ -241,6 +293,37 @@ describe('a destination that takes less than there is', () => {
     )
     expect(updates).toBe(0)
   }, 120_000)
+
+  it('gets in one pass of profile drain all that was put aside in it', async () => {
+    const [a, b] = [new ScriptedPublisher(), new ScriptedPublisher()]
+    a.script = after(600)
+    await write(480, 'a')
+    const { totals } = await rig.pass({ publishers: { a, b }, passMs: 60_000 })
+    expect(totals.held).toBeGreaterThan(0)
+    expect(a.accepted).toHaveLength(480)
+  }, 120_000)
+
+  it('gets what was put aside before what is new, however much of that comes', async () => {
+    const [a, b] = [new ScriptedPublisher(), new ScriptedPublisher()]
+    a.script = after(500)
+    await write(600, 'a')
+    const settings = { profile: 'continuous', requestsInFlight: 4 } as const
+    let over = false
+    const pass = rig.pass({ publishers: { a, b }, passMs: 90_000, settings })
+    await vi.waitFor(async () => expect((await rig.status(`detail = 'held by destination:a'`)).length).toBeGreaterThan(200), wait)
+    const old = new Set((await rig.status(`detail = 'held by destination:a'`)).map(({ id }) => id))
+    const flood = (async () => {
+      while (!over) {
+        await write(60, 'a')
+        await new Promise((resolve) => setTimeout(resolve, 400))
+      }
+    })()
+    await vi.waitFor(() => expect(a.accepted.filter(({ id }) => old.has(id)).length).toBe(old.size), { timeout: 80_000 })
+    over = true
+    await flood
+    rig.api.inject({ match: 'outbox_claim', fault: { kind: 'error', name: 'AccessDeniedException', message: 'end' }, times: 99 })
+    await pass.catch(() => undefined)
+  }, 150_000)
 
   it('is left alone where it is the only one: nothing is put aside', async () => {
     const a = new ScriptedPublisher()

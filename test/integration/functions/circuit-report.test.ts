@@ -20,8 +20,8 @@ const report = () => session.query<Report & Record<string, unknown>>('SELECT * F
 /** Settles all that is ready as held, but for the first, which is the probe of an open circuit. */
 async function open(destination: string, coolDownMs: number): Promise<void> {
   const { token, rows } = await claim(session)
-  const fault = `SELECT * FROM outbox_circuit_fault($1, CAST($2 AS uuid), 0, $3, true, 'AccessDenied', 'not you')`
-  await session.query(fault, [destination, rows[0]!.id, coolDownMs])
+  const fault = `SELECT * FROM outbox_circuit_fault(CAST($4 AS uuid), $1, CAST($2 AS uuid), 0, $3, true, 'AccessDenied', 'not you')`
+  await session.query(fault, [destination, rows[0]!.id, coolDownMs, token])
   await settle(session, token, null, [
     retry(rows[0]!, coolDownMs, 'free'),
     ...rows.slice(1).map((event) => hold(event, destination)),

@@ -3,6 +3,7 @@ import {
   add,
   claim,
   emptyOutbox,
+  expireLeases,
   hold,
   outboxDatabase,
   published,
@@ -11,6 +12,7 @@ import {
   soundState,
   stateOf,
   unhold,
+  waitsForLock,
   type Session,
 } from '../../support/outbox-sql.js'
 
@@ -56,9 +58,26 @@ const coolDownIsOver = () =>
 
 describe('a fault', () => {
   test('opens the circuit, and changes nothing when its answer was lost and it is sent again', async () => {
-    const { probe } = await open()
-    expect(await fault(probe.id)).toMatchObject({ changed: false })
-    expect(await states()).toMatchObject([{ state: 'open', failures: 1, probeEvent: probe.id, aside: true }])
+    await add(session, 2)
+    const { rows } = await claim(session)
+    const [probe] = rows
+    expect(await fault(probe!.id)).toMatchObject({ changed: true })
+    expect(await fault(probe!.id)).toMatchObject({ changed: false })
+    expect(await states()).toMatchObject([{ state: 'open', failures: 1, probeEvent: probe!.id }])
+  })
+
+  test('or a success that a relay reports without its lease changes nothing', async () => {
+    await add(session, 2)
+    const { token, rows } = await claim(session)
+    await settle(session, token, null)
+    expect(await fault(rows[0]!.id)).toMatchObject({ changed: false })
+    expect(await states()).toEqual([])
+    await claim(session)
+    await fault(rows[0]!.id)
+    await expireLeases(session)
+    const zombie = `SELECT changed FROM outbox_circuit_close(CAST($1 AS uuid), 'D', CAST($2 AS uuid))`
+    expect(await session.one(zombie, [token, rows[0]!.id])).toBe(false)
+    expect(await states()).toMatchObject([{ state: 'open' }])
   })
 
   test('that another relay reports at the same time names the same probe', async () => {
@@ -129,7 +148,51 @@ describe('an open circuit', () => {
   })
 })
 
+describe('a probe that waits for something else', () => {
+  test('gives way, so that the circuit does not stay open for an event that is routed nowhere now', async () => {
+    const { probe, others } = await open(3)
+    await coolDownIsOver()
+    const { token, rows } = await claim(session)
+    expect(rows.map(({ id }) => id)).toEqual([probe.id])
+    await settle(session, token, null, [retry(probe, 60_000, 'free')]) // no route
+    expect(await states()).toMatchObject([{ state: 'half-open', probeEvent: others[0]!.id }])
+    expect((await claim(session)).rows.map(({ id }) => id)).toEqual([others[0]!.id])
+  })
+})
+
 describe('what is aside', () => {
+  test('comes back while a settlement that puts more aside holds a shard: neither waits for the other', async () => {
+    await add(session, 32)
+    const before = await claim(session)
+    await settle(
+      session,
+      before.token,
+      null,
+      before.rows.map((event) => hold(event)),
+    )
+    await add(session, 1, { type: 'New' })
+    const { token, rows } = await claim(session)
+    const [releasing, observer] = [await database.open(), await database.open()]
+    const backend = await releasing.one<number>('SELECT pg_backend_pid()')
+    await session.query('BEGIN')
+    await session.query('SELECT FROM outbox_shard WHERE lease_token IS NOT NULL FOR UPDATE')
+    const released = releasing.query(`SELECT outbox_circuits('{"D": 32}', 100000)`)
+    await waitsForLock(observer, backend)
+    await settle(session, token, null, [hold(rows[0]!)])
+    await session.query('COMMIT')
+    await released
+    expect(await session.one<number>('SELECT CAST(count(*) AS integer) FROM outbox_delivery WHERE released')).toBe(32)
+  })
+
+  test('comes back, and nothing overflows, though the clock was set back by a day', async () => {
+    await open(10)
+    await close(null)
+    await session.query(`UPDATE outbox_circuit SET released_at = clock_timestamp() + interval '1 day'`)
+    await session.query(`SELECT outbox_circuits('{"D": 10}', 100000)`)
+    await session.query('SELECT pg_sleep(0.01)')
+    expect(await unhold(session)).toBe(9)
+  })
+
   test('always has a circuit that brings it back, though nothing failed', async () => {
     await add(session, 5)
     const { token, rows } = await claim(session)
@@ -145,8 +208,8 @@ describe('what is aside', () => {
   })
 
   test('comes back no faster than so many a second, in all calls together', async () => {
-    const { probe } = await open(101)
-    await close(probe.id)
+    await open(101)
+    await close(null)
     const calls = [await database.open(), await database.open(), await database.open()]
     await Promise.all(calls.map((by) => by.query(`SELECT outbox_circuits('{"D": 1000}', 10)`)))
     await Promise.all(calls.map((by) => by.query(`SELECT outbox_circuits('{"D": 1000}', 10)`)))

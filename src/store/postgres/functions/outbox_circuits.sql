@@ -41,7 +41,7 @@ BEGIN
       v_some := ARRAY(SELECT d.event_id FROM outbox_delivery d
                        WHERE d.held_by <> 'key' AND d.held_by = 'destination:' || v_circuit.destination ORDER BY d.seq LIMIT greatest(v_rows, 0));
       UPDATE outbox_circuit c SET released_at = v_from + cardinality(v_some) * interval '1 second' / p_per_second
-       WHERE c.destination = v_circuit.destination AND v_some <> '{}';
+       WHERE c.destination = v_circuit.destination AND (v_some <> '{}' OR c.released_at > v_now);  -- (a clock was set back)
       v_ids := v_ids || v_some;
     END IF;
   END LOOP;
