@@ -107,6 +107,7 @@ describe('a fault', () => {
 
   test('of an event that is not the probe any more changes nothing', async () => {
     const { probe, others } = await open()
+    await session.query('UPDATE outbox_shard SET lease_token = gen_random_uuid()') // whoever reports it has a lease
     expect(await fault(others[0]!.id, 1)).toMatchObject({ changed: false })
     expect(await close(others[0]!.id)).toMatchObject({ changed: false })
     expect(await states()).toMatchObject([{ probeEvent: probe.id, failures: 1 }])
