@@ -42,7 +42,7 @@ export async function publishBisecting<Entry>(
       continue
     }
     requests += 1
-    const answer = await publisher.publish(part)
+    const answer = await publishPart(publisher, part)
     switch (answer.kind) {
       case 'answered':
         answers.push(...part.map((_, index) => answer.entries[index] ?? { kind: 'missing' as const }))
@@ -63,6 +63,20 @@ export async function publishBisecting<Entry>(
     }
   }
   return { answers, requests }
+}
+
+/** A publisher that throws meets a fault of this program: found as a refusal is, by halving, so that the others are sent. */
+async function publishPart<Entry>(
+  publisher: Pick<Publisher<Entry>, 'publish'>,
+  part: readonly Message<Entry>[],
+): Promise<PublishAnswer> {
+  try {
+    return await publisher.publish(part)
+  } catch (error) {
+    const fault = { code: 'EventFault', reason: error instanceof Error ? `${error.name}: ${error.message}` : 'unknown' }
+    if (part.length > 1) return { kind: 'request-fault', ...fault }
+    return { kind: 'answered', entries: [{ kind: 'refused', fault: 'transient', ...fault }] }
+  }
 }
 
 function fill(length: number, answer: MessageAnswer): MessageAnswer[] {

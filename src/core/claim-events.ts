@@ -3,11 +3,13 @@ import { SqlError } from './errors.js'
 import type { Lease } from './lease.js'
 import type { PassContext } from './pass-context.js'
 import type { ClaimAnswer } from './ports.js'
+import { suspectLeaseSeconds } from './suspect.js'
 
 /**
  * Claims for one token, as many rows as answers have shown to fit.
  *
  * @param inFlight - ids that the batch has in hand already; null for its first claim
+ * @param takesSuspects - whether the relay has nothing else in hand
  * @throws SqlError of kind `oversize` if the answer was too large: the next claim asks for half
  */
 export async function claimEvents(
@@ -15,8 +17,9 @@ export async function claimEvents(
   token: string,
   lease: Lease,
   inFlight: readonly string[] | null,
+  takesSuspects: boolean,
 ): Promise<ClaimAnswer> {
-  const { store, settings, claimSize, owner, hardDeadline, totals, telemetry, circuits, clock } = context
+  const { store, settings, claimSize, owner, hardDeadline, totals, telemetry, circuits, suspects, clock } = context
   totals.claims += 1
   const askedAtMs = clock.nowMs()
   try {
@@ -30,12 +33,15 @@ export async function claimEvents(
         maxShards: settings.maxShards,
         leaseSeconds: settings.leaseSeconds,
         inFlight,
+        suspectLeaseSeconds: takesSuspects ? suspectLeaseSeconds(settings) : null,
       },
       { deadline: earlier(lease, hardDeadline) },
     )
     // an answer that is not full says nothing about the size of a full one, least of all another batch's empty one
     if (answer.events.length >= claimSize.rows) claimSize.wasFine()
     totals.claimed += answer.events.length
+    // an empty answer says nothing of suspects, unless it could have brought one
+    if (answer.events.length > 0 || takesSuspects) suspects.wait = answer.suspectsWait
     if (answer.circuits !== null) circuits.heed(answer.circuits, askedAtMs)
     return answer
   } catch (error) {

@@ -18,12 +18,12 @@ export interface ClaimedEvent {
   readonly headers: string | null
   /** Charged attempts so far. */
   readonly attempts: number
-  /** Times it was sent alone and no outcome was recorded. */
+  /** Relays that ended with this event, and no other, in hand. */
   readonly starts: number
   /** Times it was replayed. */
   readonly replays: number
-  /** The shard's last lease ran out in place of being given back. */
-  readonly reclaimed: boolean
+  /** It is a suspect: what it was leased for ended without a word. The relay that leased it then; null: no suspect. */
+  readonly reclaimedFrom: string | null
   /** It was aside and came back: it is not put aside again for being one too many. */
   readonly released: boolean
   readonly createdAtMs: number

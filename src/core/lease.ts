@@ -1,6 +1,9 @@
 import type { Clock } from './clock.js'
 import type { Deadline } from './deadline.js'
 
+/** Beside the request timeout: what must be left of the lease when a request goes out. */
+export const LEASE_MARGIN_MS = 2000
+
 /**
  * How long this relay may rely on its lease. Counted from when a claim or renewal is *sent*, so that the relay's idea of the
  * lease ends before the database's, however slow the call was.
@@ -12,8 +15,19 @@ export class Lease implements Deadline {
 
   constructor(
     private readonly clock: Clock,
-    private readonly leaseSeconds: number,
+    private leaseSeconds: number,
   ) {}
+
+  get seconds(): number {
+    return this.leaseSeconds
+  }
+
+  /** The answer says that it was leased for so long. */
+  shorten(leaseSeconds: number): void {
+    this.leaseSeconds = leaseSeconds
+    this.renewed()
+    this.#renewAtMs = this.#sentAtMs + (leaseSeconds * 1000) / 3
+  }
 
   /** The claim is about to be sent. */
   begin(): void {

@@ -52,6 +52,8 @@ export interface PassContext {
   readonly hardDeadline: Deadline
   /** Rows the next claim asks for: halved when an answer was too large, doubled again when one was not. */
   readonly claimSize: ClaimSize
+  /** Whether suspects wait, as far as answers have shown: then this relay finishes what it has, and takes one of them alone. */
+  readonly suspects: { wait: boolean }
   readonly totals: RelayPassTotals
   /** Set when the pass must end early. */
   readonly stop: { requested: boolean }

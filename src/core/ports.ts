@@ -71,11 +71,15 @@ export interface ClaimRequest {
   readonly leaseSeconds: number
   /** Ids still in hand under this token; null with a new token. */
   readonly inFlight: readonly string[] | null
+  /** Not null: the relay has nothing else in hand, so it may get one suspect alone, leased for so long. */
+  readonly suspectLeaseSeconds: number | null
 }
 
 export interface ClaimAnswer {
   /** In seq order. Empty: nothing is due, or others are serving it. */
   readonly events: readonly ClaimedEvent[]
+  /** Suspects wait that no relay has served for a second. */
+  readonly suspectsWait: boolean
   /** The claim was sent more than once: the token may lease shards that the answer does not show, so settle it. */
   readonly repeated: boolean
   /** All circuits that are not closed, or have events aside; null if there are no events: then it was not looked. */
@@ -111,6 +115,8 @@ export interface OutboxMeta {
 /** The outbox, as relay, cleanup and monitor use it. Every call is one statement, and repeatable. Throws `SqlError`. */
 export interface OutboxStore {
   claim(request: ClaimRequest, options?: SqlCallOptions): Promise<ClaimAnswer>
+  /** Marks a suspect as started, before it is encoded and sent alone; false: it is not leased any more. */
+  start(token: string, id: string, options?: SqlCallOptions): Promise<boolean>
   settle(settlement: Settlement, options?: SqlCallOptions): Promise<SettleAnswer>
   /** Prolongs the lease of these shards, counted from now. Answers how many the token still leased. */
   renew(token: string, shards: readonly number[], leaseSeconds: number, options?: SqlCallOptions): Promise<number>
@@ -191,6 +197,7 @@ export type MetricName =
   | 'PublishRequests'
   | 'DeliveryLatency'
   | 'LeaseLost'
+  | 'CrashedRelays'
   | 'OversizeClaims'
   | 'PassCompleted'
   | 'EventsDeleted'
@@ -208,6 +215,8 @@ export type LogMessage =
   | 'database-error'
   | 'relay-pass-completed'
   | 'lease-lost'
+  | 'event-suspected'
+  | 'event-fault'
   | 'event-failed'
   | 'event-unrouted'
   | 'destination-fault'

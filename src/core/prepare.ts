@@ -2,9 +2,10 @@ import type { Prepared } from './batch.js'
 import type { Random } from './clock.js'
 import type { ClaimedEvent } from './event.js'
 import type { Outcome } from './outcome.js'
-import type { Publisher, Telemetry } from './ports.js'
+import type { Preparation, Publisher, Telemetry } from './ports.js'
 import { decideUnrouted, decideUnsendable, type RetryPolicy } from './retry-policy.js'
 import type { OnFailure, Routing } from './route.js'
+import { CRASHES_THAT_FAIL, decideCrashed, decideFaulty } from './suspect.js'
 
 export interface PrepareOptions {
   readonly route: (eventType: string, chosen: string | null) => Routing
@@ -35,6 +36,7 @@ export function createPrepare(options: PrepareOptions): Prepare {
       const reason = `this release has no publisher for the type of destination "${destination}"`
       return decided(decideUnrouted({ kind: 'unrouted', destination, reason }, policy, random))
     }
+    if (event.starts >= CRASHES_THAT_FAIL) return decided(decideCrashed({ event, destination, onFailure }))
     // refused by its size alone, so that a payload of any size is never fetched in vain
     const { maxBytes, maxBytesFrom } = publisher.limits
     if (event.payloadBytes > maxBytes) {
@@ -44,7 +46,12 @@ export function createPrepare(options: PrepareOptions): Prepare {
     }
     const text = payload ?? event.payload
     if (text === null) return { kind: 'ready', destination, onFailure, message: null }
-    const preparation = publisher.prepare({ ...event, eventType, payload: text })
+    let preparation: Preparation
+    try {
+      preparation = publisher.prepare({ ...event, eventType, payload: text })
+    } catch (error) {
+      return decided(decideFaulty(error, destination, options, event))
+    }
     if (!preparation.ok) return unsendable(preparation, event, destination, onFailure)
     if (preparation.droppedHeaders > 0) telemetry.metric('DroppedHeaders', preparation.droppedHeaders, { destination })
     return { kind: 'ready', destination, onFailure, message: preparation.message }

@@ -7,6 +7,7 @@ import { createPrepare } from './prepare.js'
 import type { Routing } from './route.js'
 import { Sender } from './sender.js'
 import { BatchServer } from './serve-batch.js'
+import { Signal } from './signal.js'
 import { Turn } from './turn.js'
 
 /** Batches that send, at the same time: one is claimed or settled while another is published. */
@@ -19,6 +20,8 @@ const MORE_LIKELY_EVENTS = 50
 const HAND_OVER_MS = 200
 /** The first wait when nothing is due; it doubles up to the setting `idleWaitMs`. */
 const FIRST_IDLE_WAIT_MS = 20
+/** After so many suspects in a row, served one by one, what else is due has its turn: it waits a few seconds at most. */
+const SUSPECTS_IN_A_ROW = 50
 /** Metrics are written out at least so often while there is work, so that a killed invocation loses no more. */
 const FLUSH_MS = 1000
 
@@ -81,9 +84,11 @@ export async function relayPass(options: RelayPassOptions): Promise<RelayPassTot
     hardDeadline,
     claimSize: new ClaimSize(settings.claimRows),
     totals: { claims: 0, claimed: 0, published: 0, retried: 0, held: 0, failed: 0, unrouted: 0, leaseLost: 0 },
+    suspects: { wait: false },
     stop: { requested: false },
   }
-  const shared = { servers, sending: new Turn(SENDING_BATCHES), turn: new Turn(), idleWaitMs: FIRST_IDLE_WAIT_MS }
+  const [sending, turn, ended] = [new Turn(SENDING_BATCHES), new Turn(), new Signal(clock)]
+  const shared = { servers, sending, turn, ended, idleWaitMs: FIRST_IDLE_WAIT_MS, suspectsInARow: 0 }
   await circuits.refresh()
   // settled, so that it is no unhandled rejection while the batches end
   const watching = Promise.allSettled([
@@ -105,16 +110,19 @@ export async function relayPass(options: RelayPassOptions): Promise<RelayPassTot
 /** Serves one batch after another. Whoever has the turn looks for work, so idle relays cost one claim per wait, not one per batch. */
 async function serveBatches(
   context: PassContext,
-  shared: { servers: Set<BatchServer>; sending: Turn; turn: Turn; idleWaitMs: number },
+  shared: { servers: Set<BatchServer>; sending: Turn; turn: Turn; ended: Signal; idleWaitMs: number; suspectsInARow: number },
 ): Promise<void> {
-  const { clock, telemetry, deadline, settings, stop, circuits } = context
-  const { servers, sending, turn } = shared
+  const { clock, telemetry, deadline, settings, stop, circuits, suspects } = context
+  const { servers, sending, turn, ended } = shared
   let flushedAtMs = clock.nowMs()
   for (;;) {
     await sending.take()
     const makeRoom = once(() => sending.pass())
     await turn.take()
     const handOver = once(() => turn.pass())
+    // a suspect is served alone, else what it ends the relay with would share the blame, and be lost with it
+    while (suspects.wait && servers.size > 0) await ended.wait(deadline.remainingMs() + 1)
+    const takesSuspects = servers.size === 0 && shared.suspectsInARow < SUSPECTS_IN_A_ROW
     const done = new AbortController()
     const server = new BatchServer(context)
     servers.add(server)
@@ -124,8 +132,10 @@ async function serveBatches(
         if (events >= MORE_LIKELY_EVENTS) handOver()
         else void clock.sleep(HAND_OVER_MS, done.signal).then(handOver)
       }
-      const served = await server.serve({ claimed, waits: makeRoom })
-      if (served === 'served') {
+      const served = await server.serve({ claimed, waits: makeRoom, takesSuspects })
+      const limited = shared.suspectsInARow >= SUSPECTS_IN_A_ROW
+      shared.suspectsInARow = served === 'suspect' ? shared.suspectsInARow + 1 : 0
+      if (served !== 'nothing' || limited) {
         shared.idleWaitMs = FIRST_IDLE_WAIT_MS
       } else {
         if (settings.profile === 'drain' && servers.size === 1 && !circuits.releasing) stop.requested = true
@@ -137,6 +147,7 @@ async function serveBatches(
       throw error
     } finally {
       servers.delete(server)
+      ended.raise()
       done.abort()
       handOver()
       makeRoom()

@@ -4,7 +4,7 @@ import type { MessageAnswer } from './bisect.js'
 import { claimEvents, releaseUnseen } from './claim-events.js'
 import { earlier } from './deadline.js'
 import { SqlError } from './errors.js'
-import { Lease } from './lease.js'
+import { Lease, LEASE_MARGIN_MS } from './lease.js'
 import type { PassContext } from './pass-context.js'
 import type { ClaimAnswer, Message } from './ports.js'
 import { rowMissing } from './prepare.js'
@@ -14,6 +14,7 @@ import type { Sender } from './sender.js'
 import { reportSettled } from './settled-report.js'
 import { readSettleAnswer } from './settlement.js'
 import { Signal } from './signal.js'
+import { decideFaulty, startSuspect } from './suspect.js'
 
 /** A batch with nothing left to send settles what it has after so long, and gives finished shards back, whatever is still out. */
 const PART_SETTLE_IDLE_MS = 200
@@ -23,14 +24,14 @@ const PART_SETTLE_BUSY_MS = 1000
 const CLAIMS_IN_HAND = 2
 /** Of a destination that takes less than there is, a batch keeps what it takes in so long, and puts the rest aside. */
 const IN_HAND_MS = 1000
-/** Beside the request timeout: what must be left of the lease when a request goes out. */
-const LEASE_MARGIN_MS = 2000
 
-/** `nothing`: nothing was due. `served`: there was work. */
-export type Served = 'nothing' | 'served'
+/** `nothing`: nothing was due. `served`: there was work. `suspect`: there was one event, served alone. */
+export type Served = 'nothing' | 'served' | 'suspect'
 
 export interface ServeEvents {
-  /** Called with the number of events as soon as the first claim has answered with any. */
+  /** The relay has nothing else in hand. */
+  readonly takesSuspects: boolean
+  /** Called with the number of events as soon as the first claim has answered with any that need not be served alone. */
   readonly claimed: (events: number) => void
   /** Called, maybe more than once, when nothing has been ready for a while: the batch only waits for answers of destinations. */
   readonly waits: () => void
@@ -58,6 +59,8 @@ export class BatchServer {
   #cutShort = false
   /** Events were put aside: what is behind them is claimed as soon as that is settled. */
   #putAside = false
+  /** It has one event, which is served alone. */
+  #suspect = false
   #failure: unknown = null
 
   constructor(private readonly context: PassContext) {
@@ -78,13 +81,15 @@ export class BatchServer {
     return this.#batch.ready(destination).length
   }
 
-  async serve({ claimed, waits }: ServeEvents): Promise<Served> {
-    const answer = await this.#firstClaim()
+  async serve({ claimed, waits, takesSuspects }: ServeEvents): Promise<Served> {
+    const answer = await this.#firstClaim(takesSuspects)
     if (answer === null) return 'served'
     if (answer.events.length === 0 && !answer.repeated) return 'nothing'
-    if (answer.events.length > 0) claimed(answer.events.length)
-    this.#add(answer)
+    const suspect = answer.events.find(({ reclaimedFrom }) => reclaimedFrom !== null)
+    this.#suspect = suspect !== undefined
+    if (answer.events.length > 0 && suspect === undefined) claimed(answer.events.length)
     try {
+      if (suspect === undefined || (await startSuspect(this.context, this.#batch.token, this.#lease, suspect))) this.#add(answer)
       await this.#work(waits)
     } finally {
       this.#batch.leaveReady()
@@ -92,7 +97,7 @@ export class BatchServer {
       await this.#settle(null)
     }
     if (this.#failure !== null) throw this.#failure as Error
-    return 'served'
+    return this.#suspect ? 'suspect' : 'served'
   }
 
   async #work(waits: () => void): Promise<void> {
@@ -120,10 +125,10 @@ export class BatchServer {
   // ---- claim -----------------------------------------------------------------------------------------------------
 
   /** null: it got no usable answer, or one that was too large; what it may have leased is given back. */
-  async #firstClaim(): Promise<ClaimAnswer | null> {
+  async #firstClaim(takesSuspects: boolean): Promise<ClaimAnswer | null> {
     this.#lease.begin()
     try {
-      return await this.#claim(null)
+      return await this.#claim(null, takesSuspects)
     } catch (error) {
       await releaseUnseen(this.context, this.#batch.token, error)
       if (error instanceof SqlError && error.kind === 'oversize') return null
@@ -136,7 +141,7 @@ export class BatchServer {
     const { settings, clock } = this.context
     this.#cutShort = false
     try {
-      const answer = await this.#claim(this.#batch.idsInHand())
+      const answer = await this.#claim(this.#batch.idsInHand(), false)
       this.#claimMoreWaitMs =
         answer.events.length > 0 ? PART_SETTLE_IDLE_MS / 4 : Math.min(2 * this.#claimMoreWaitMs, settings.idleWaitMs)
       this.#add(answer)
@@ -158,14 +163,14 @@ export class BatchServer {
     }
   }
 
-  #claim(inFlight: readonly string[] | null): Promise<ClaimAnswer> {
-    return claimEvents(this.context, this.#batch.token, this.#lease, inFlight)
+  #claim(inFlight: readonly string[] | null, takesSuspects: boolean): Promise<ClaimAnswer> {
+    return claimEvents(this.context, this.#batch.token, this.#lease, inFlight, takesSuspects)
   }
 
   #add(answer: ClaimAnswer): void {
     const { claimRows, claimBytes } = this.context.settings
     const bytes = answer.events.reduce((sum, { payload, payloadBytes }) => (payload === null ? sum : sum + payloadBytes), 0)
-    this.#cutShort = answer.events.length < claimRows && bytes > claimBytes / 2
+    this.#cutShort = !this.#suspect && answer.events.length < claimRows && bytes > claimBytes / 2
     this.#batch.add(answer.events)
     if (this.#maySend()) this.#nothingReadySinceMs = null
   }
@@ -276,8 +281,16 @@ export class BatchServer {
 
   /** null: it will not be sent, and its outcome is decided. */
   async #loadMessage(entry: ReadyEvent): Promise<Message | null> {
-    const { store, prepare, hardDeadline } = this.context
-    const payload = await store.readPayload(entry.event.id, { deadline: earlier(this.#lease, hardDeadline) })
+    const { store, prepare, hardDeadline, settings } = this.context
+    let payload: string | null
+    try {
+      payload = await store.readPayload(entry.event.id, { deadline: earlier(this.#lease, hardDeadline) })
+    } catch (error) {
+      // it will fail again, whenever it is read: a damaged row must not end the pass for all others
+      if (!(error instanceof SqlError && error.kind === 'permanent')) throw error
+      this.#batch.decide(entry.event, decideFaulty(error, entry.destination, { ...this.context, ...settings }, entry.event))
+      return null
+    }
     if (payload === null) {
       this.#batch.decide(entry.event, rowMissing(entry.event))
       return null
@@ -291,12 +304,12 @@ export class BatchServer {
   // ---- lease and settlement --------------------------------------------------------------------------------------
 
   async #keepLease(): Promise<void> {
-    const { store, settings, hardDeadline } = this.context
+    const { store, hardDeadline } = this.context
     // over already, after a freeze or a stall: the settlement tells who has the shards now
     if (this.#lost || this.#lease.remainingMs() <= 0 || !this.#lease.renewalIsDue()) return
     const shards = [...this.#batch.shards]
     this.#lease.renewalSent()
-    const leased = await store.renew(this.#batch.token, shards, settings.leaseSeconds, {
+    const leased = await store.renew(this.#batch.token, shards, this.#lease.seconds, {
       deadline: earlier(this.#lease, hardDeadline),
     })
     if (leased >= shards.length) {
@@ -338,8 +351,9 @@ export class BatchServer {
   }
 
   #moreDueInMs(): number {
-    const { clock, settings } = this.context
+    const { clock, settings, suspects } = this.context
     const { sentCount, shards, inHandCount } = this.#batch
+    if (this.#suspect || suspects.wait) return Number.POSITIVE_INFINITY
     const mayClaim = sentCount > 0 && shards.size > 0 && inHandCount < CLAIMS_IN_HAND * settings.claimRows && this.#mayStart()
     if (!mayClaim) return Number.POSITIVE_INFINITY
     return Math.max(this.#idleInMs(), this.#claimMoreAtMs - clock.nowMs())

@@ -36,6 +36,18 @@ export const logCatalogue: Readonly<Record<LogMessage, LogDefinition>> = {
     text: 'Lease lost',
     meaning: 'another relay took over shards of this batch; nothing was changed for them, what was already sent may arrive twice',
   },
+  'event-suspected': {
+    level: 'ERROR',
+    text: 'A relay ended with one event in hand',
+    meaning:
+      'a relay crashed, hung or was killed while it served this event alone; `crashes` counts how often so far, and after three the event is failed. `lastRelay` is the request id of the invocation to look at',
+  },
+  'event-fault': {
+    level: 'ERROR',
+    text: 'An event could not be read or encoded',
+    meaning:
+      'its payload cannot be read (a damaged row?), or encoding it met a fault of this program; it is put off and not charged, others go on',
+  },
   'event-failed': {
     level: 'ERROR',
     text: 'Event failed',

@@ -25,6 +25,7 @@ export const claimRequest = (request: Partial<ClaimRequest> = {}): ClaimRequest 
   maxShards: 16,
   leaseSeconds: 30,
   inFlight: null,
+  suspectLeaseSeconds: null,
   ...request,
 })
 
@@ -80,7 +81,7 @@ export function describeOutboxStore(name: string, { store, write, expireLeases, 
           attempts: 0,
           starts: 0,
           replays: 0,
-          reclaimed: false,
+          reclaimedFrom: null,
           released: false,
           createdAtMs: expect.any(Number) as number,
           dueAtMs: expect.any(Number) as number,
@@ -166,11 +167,30 @@ export function describeOutboxStore(name: string, { store, write, expireLeases, 
       const request = claimRequest()
       const [event] = (await store.claim(request)).events
       await expireLeases()
-      const next = await store.claim(claimRequest())
-      expect(next.events).toMatchObject([{ id: event!.id, reclaimed: true }])
+      const next = await store.claim(claimRequest({ suspectLeaseSeconds: 10 }))
+      expect(next.events).toMatchObject([{ id: event!.id, reclaimedFrom: 'relay-1', starts: 0 }])
       expect(
         await store.settle({ token: request.token, events: [settled(event!, publishedTo('queue'))], done: null }),
       ).toMatchObject({ published: 0, givenBack: 0, kept: 0, settledBefore: 0 })
+    })
+
+    test('a suspect is handed out alone, to a relay that has nothing else in hand; a start without an outcome is told', async () => {
+      await write([newEvent({ orderingKey: 'k' }), newEvent({ orderingKey: 'k' })])
+      const crashed = await store.claim(claimRequest())
+      await expireLeases()
+      expect(await store.claim(claimRequest())).toMatchObject({ events: [] })
+      const ids: string[] = []
+      for (const [index, starts] of [0, 1].entries()) {
+        const request = claimRequest({ owner: `heir-${index}`, suspectLeaseSeconds: 10 })
+        const { events } = await store.claim(request)
+        expect(events).toMatchObject([{ starts, reclaimedFrom: index === 0 ? 'relay-1' : 'heir-0' }])
+        ids.push(events[0]!.id)
+        expect(await store.start(request.token, events[0]!.id)).toBe(true)
+        expect(await store.start(request.token, events[0]!.id)).toBe(true)
+        expect(await store.start(randomUUID(), events[0]!.id)).toBe(false)
+        await expireLeases()
+      }
+      expect(ids).toEqual([crashed.events[0]!.id, crashed.events[0]!.id])
     })
 
     test('a retry comes back with its attempts, and not before its time', async () => {

@@ -39,7 +39,7 @@ const write = async (events: Parameters<typeof insertEventsStatement>[0]) => {
 const empty = async () => {
   await api.db.query(
     `TRUNCATE ${schema}.outbox, ${schema}.outbox_delivery, ${schema}.outbox_receipt, ${schema}.outbox_circuit, ${schema}.outbox_audit;
-     UPDATE ${schema}.outbox_shard SET lease_token = NULL, lease_until = '-infinity', reclaimed = false, settled_token = NULL`,
+     UPDATE ${schema}.outbox_shard SET lease_token = NULL, lease_until = '-infinity', reclaimed_from = NULL, handed = '{}', settled_token = NULL`,
   )
 }
 const expireLeases = async () => {

@@ -30,6 +30,7 @@ const claim = (token: string = randomUUID(), maxBytes = 700_000) =>
     maxShards: 16,
     leaseSeconds: 30,
     inFlight: null,
+    suspectLeaseSeconds: null,
   })
 
 /** What the last claim's rows count against the Data API's limits: the text of each value. */
@@ -37,7 +38,7 @@ async function rowsOfClaim(token: string): Promise<{ readonly largest: number; r
   const [sizes] = await rig.api.db.query<{ largest: number; all: number }>(
     `SELECT max(bytes)::int AS largest, sum(bytes)::int AS all
        FROM (SELECT octet_length(concat(id, shard, seq, event_type, event_version, aggregate_type, aggregate_id, ordering_key, destination, headers,
-                    attempts, starts, replays, reclaimed, released, created_at_ms, due_at_ms, payload_bytes, payload)) AS bytes
+                    attempts, starts, replays, reclaimed_from, suspects_wait, released, created_at_ms, due_at_ms, payload_bytes, payload)) AS bytes
                FROM outbox_claim(CAST($1 AS uuid), 'test', 1000, 800000, 50, 16, 30, NULL)) r`,
     [token],
   )

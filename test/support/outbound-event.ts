@@ -17,7 +17,7 @@ export function outboundEvent(changes: Partial<OutboundEvent> = {}): OutboundEve
     attempts: 0,
     starts: 0,
     replays: 0,
-    reclaimed: false,
+    reclaimedFrom: null,
     released: false,
     createdAtMs: Date.UTC(2026, 10, 29, 10, 0, 0, 123),
     dueAtMs: Date.UTC(2026, 10, 29, 10, 0, 0, 123),

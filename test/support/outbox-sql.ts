@@ -27,7 +27,8 @@ export interface ClaimedRow {
   readonly attempts: number
   readonly starts: number
   readonly replays: number
-  readonly reclaimed: boolean
+  readonly reclaimed_from: string | null
+  readonly suspects_wait: boolean
   readonly released: boolean
   readonly circuits: string | null
   readonly created_at_ms: number
@@ -113,13 +114,18 @@ export async function emptyOutbox(session: Session): Promise<void> {
   await session.query('TRUNCATE outbox, outbox_delivery, outbox_receipt, outbox_circuit, outbox_audit')
   await session.query(
     `UPDATE outbox_shard SET lease_token = NULL, lease_owner = NULL, lease_until = '-infinity', served_at = '-infinity',
-       reclaimed = false, settled_token = NULL`,
+       reclaimed_from = NULL, handed = '{}', settled_token = NULL`,
   )
 }
 
-/** Every lease runs out, as if its time had passed. */
+/** Every lease runs out, as if its time had passed, and what was in hand then is under suspicion. */
 export async function expireLeases(session: Session): Promise<void> {
   await session.query(`UPDATE outbox_shard SET lease_until = '-infinity'`)
+}
+
+/** As if its suspects had been served: the next claim takes all that is due at once. */
+export async function clearSuspicion(session: Session): Promise<void> {
+  await session.query(`UPDATE outbox_shard SET handed = '{}' WHERE lease_until <= clock_timestamp()`)
 }
 
 /** Inserts `count` events, numbered `i` from `from`; the options are SQL expressions that may use `i`. */
@@ -146,14 +152,26 @@ export interface ClaimOptions {
   readonly shards?: number
   readonly leaseSeconds?: number
   readonly inFlight?: readonly string[]
+  /** Default null: suspects are not welcome. */
+  readonly suspectLeaseSeconds?: number
 }
 
 export async function claim(session: Session, options: ClaimOptions = {}): Promise<Claim> {
   const { token = randomUUID(), rows = 500, bytes = 700_000, keyRows = 500, shards = 16, leaseSeconds = 30 } = options
   const { rows: claimed } = await session.client.query<ClaimedRow>({
     name: 'claim', // prepared once a session, so that its plans age as a relay's do
-    text: 'SELECT * FROM outbox_claim(CAST($1 AS uuid), $2, $3, $4, $5, $6, $7, $8)',
-    values: [token, 'test', rows, bytes, keyRows, shards, leaseSeconds, json(options.inFlight ?? null)],
+    text: 'SELECT * FROM outbox_claim(CAST($1 AS uuid), $2, $3, $4, $5, $6, $7, $8, $9)',
+    values: [
+      token,
+      'test',
+      rows,
+      bytes,
+      keyRows,
+      shards,
+      leaseSeconds,
+      json(options.inFlight ?? null),
+      options.suspectLeaseSeconds ?? null,
+    ],
   })
   return { token, rows: claimed }
 }
@@ -351,7 +369,7 @@ export async function pagesOf(session: Session, sql: string, values: readonly un
 export async function claimCounted(session: Session, options: ClaimOptions = {}): Promise<Claim & { readonly pages: number }> {
   const token = randomUUID()
   const { rows = 500, bytes = 700_000, keyRows = 500, shards = 16, leaseSeconds = 30 } = options
-  const pages = await pagesOf(session, 'SELECT * FROM outbox_claim(CAST($1 AS uuid), $2, $3, $4, $5, $6, $7, NULL)', [
+  const pages = await pagesOf(session, 'SELECT * FROM outbox_claim(CAST($1 AS uuid), $2, $3, $4, $5, $6, $7, NULL, NULL)', [
     token,
     'test',
     rows,

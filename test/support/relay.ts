@@ -103,7 +103,8 @@ export async function relayRig(options: Parameters<typeof startTestDataApi>[0] =
       api.clearFaults()
       await api.db.query('TRUNCATE outbox, outbox_delivery, outbox_receipt, outbox_circuit')
       await api.db.query(
-        `UPDATE outbox_shard SET lease_token = NULL, lease_owner = NULL, lease_until = '-infinity', settled_token = NULL, reclaimed = false`,
+        `UPDATE outbox_shard SET lease_token = NULL, lease_owner = NULL, lease_until = '-infinity', settled_token = NULL,
+           reclaimed_from = NULL, handed = '{}'`,
       )
     },
   }

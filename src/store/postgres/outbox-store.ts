@@ -26,7 +26,8 @@ export function createOutboxStore(executor: SqlExecutor, { schema }: { readonly 
     async claim(request, options) {
       const { rows, repeated } = await call(
         `SELECT * FROM ${outbox}.outbox_claim(CAST(:token AS uuid), :owner, CAST(:max_rows AS integer), CAST(:max_bytes AS integer),
-           CAST(:key_rows AS integer), CAST(:max_shards AS integer), CAST(:lease_seconds AS integer), :in_flight)`,
+           CAST(:key_rows AS integer), CAST(:max_shards AS integer), CAST(:lease_seconds AS integer), :in_flight,
+           CAST(:suspect_lease_seconds AS integer))`,
         {
           token: request.token,
           owner: request.owner,
@@ -36,10 +37,18 @@ export function createOutboxStore(executor: SqlExecutor, { schema }: { readonly 
           max_shards: request.maxShards,
           lease_seconds: request.leaseSeconds,
           in_flight: request.inFlight === null ? null : JSON.stringify(request.inFlight),
+          suspect_lease_seconds: request.suspectLeaseSeconds,
         },
         options,
       )
-      return { events: rows.map(claimedEvent), repeated, circuits: rows.length === 0 ? null : circuitsOf(rows) }
+      const suspectsWait = rows[0] !== undefined && boolean(rows[0], 'suspects_wait')
+      return { events: rows.map(claimedEvent), suspectsWait, repeated, circuits: rows.length === 0 ? null : circuitsOf(rows) }
+    },
+
+    async start(token, id, options) {
+      const sql = `SELECT ${outbox}.outbox_start(CAST(:token AS uuid), CAST(:id AS uuid)) AS leased`
+      const { rows } = await call(sql, { token, id }, options)
+      return boolean(single(rows), 'leased')
     },
 
     async settle(settlement, options) {
@@ -141,7 +150,7 @@ function claimedEvent(row: SqlRow): ClaimedEvent {
     attempts: integer(row, 'attempts'),
     starts: integer(row, 'starts'),
     replays: integer(row, 'replays'),
-    reclaimed: boolean(row, 'reclaimed'),
+    reclaimedFrom: textOrNull(row, 'reclaimed_from'),
     released: boolean(row, 'released'),
     createdAtMs: integerOrNull(row, 'created_at_ms') ?? 0,
     dueAtMs: integer(row, 'due_at_ms'),

@@ -3,6 +3,7 @@ import { beforeEach, describe, expect, test } from 'vitest'
 import {
   add,
   claim,
+  clearSuspicion,
   cleanup,
   count,
   drain,
@@ -52,7 +53,8 @@ describe('a claim', () => {
       attempts: 0,
       starts: 0,
       replays: 0,
-      reclaimed: false,
+      reclaimed_from: null,
+      suspects_wait: false,
       released: false,
       payload_bytes: 7,
       payload: '{"i":1}',
@@ -261,11 +263,11 @@ describe('a settlement', () => {
 
 describe('a lease', () => {
   test('that was lost is told to the next relay, and the late one changes nothing', async () => {
-    await add(session, 10)
+    await add(session, 10, { key: `'k'` })
     const late = await claim(session)
     await expireLeases(session)
-    const next = await claim(session)
-    expect(next.rows.map(({ reclaimed }) => reclaimed)).toEqual(Array.from({ length: 10 }, () => true))
+    const next = await claim(session, { suspectLeaseSeconds: 30 })
+    expect(next.rows.map(({ reclaimed_from }) => reclaimed_from)).toEqual(['test'])
     expect(await settle(session, late.token, published(late.rows))).toMatchObject({
       published: 0,
       given_back: 0,
@@ -274,7 +276,7 @@ describe('a lease', () => {
     expect(await queued(session)).toBe(10)
     expect(await renew(session, late.token)).toBe(0)
     expect(await start(session, late.token, late.rows[0]!.id)).toBe(false)
-    expect((await claim(session, { token: next.token })).rows.every(({ reclaimed }) => reclaimed)).toBe(true)
+    expect((await claim(session, { token: next.token })).rows).toEqual(next.rows)
   })
 
   test('that ran out but was not taken over still counts', async () => {
@@ -304,9 +306,10 @@ describe('a start', () => {
     expect(await start(session, token, rows.find(({ shard }) => shard === 3)!.id)).toBe(false)
 
     await expireLeases(session)
-    const next = await claim(session)
-    expect(next.rows.map(({ starts }) => starts)).toEqual([1, 0, 0])
+    const next = await claim(session, { suspectLeaseSeconds: 30 })
+    expect(next.rows.map(({ starts }) => starts)).toEqual([1])
     await settle(session, next.token, null, [retry(next.rows[0]!)])
+    await clearSuspicion(session)
     const last = await claim(session)
     expect(last.rows.map(({ id, starts }) => [id, starts])).toEqual([[fifth[0]!.id, 0]])
     await settle(session, last.token, published(last.rows))

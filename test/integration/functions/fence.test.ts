@@ -2,6 +2,7 @@ import { beforeEach, describe, expect, test } from 'vitest'
 import {
   add,
   claim,
+  clearSuspicion,
   drain,
   emptyOutbox,
   expireLeases,
@@ -42,10 +43,12 @@ describe('free shards', () => {
     const hangs = await claim(session, { shards: 1 })
     await add(session, 5, { key: `'${key5}'`, from: 6 })
     await expireLeases(session)
+    await clearSuspicion(session)
     const next = await claim(session, { shards: 1 })
     expect(new Set(hangs.rows.map(({ shard }) => shard))).toEqual(new Set([3]))
     expect(new Set(next.rows.map(({ shard }) => shard))).toEqual(new Set([5]))
     await expireLeases(session)
+    await clearSuspicion(session)
     expect(new Set((await claim(session, { shards: 1 })).rows.map(({ shard }) => shard))).toEqual(new Set([3]))
   })
 })

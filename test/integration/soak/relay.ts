@@ -51,6 +51,7 @@ async function claimBatch(run: SoakRun, actor: Actor): Promise<Claimed | undefin
     keyRows: [1, 5, 500][run.below(3)]!,
     shards: 1 + run.below(6),
     leaseSeconds,
+    suspectLeaseSeconds: leaseSeconds,
     bytes: run.random() < 0.1 ? 5000 : 700_000,
   }
   let sentAt = Date.now()
@@ -63,7 +64,7 @@ async function claimBatch(run: SoakRun, actor: Actor): Promise<Claimed | undefin
     if (answer === undefined) return undefined
   }
   run.count('claims')
-  if (answer.rows[0]?.reclaimed === true) run.count('reclaimed')
+  if (answer.rows[0]?.reclaimed_from != null) run.count('reclaimed')
   if (answer.rows.some(({ seq }, index) => index > 0 && seq <= answer.rows[index - 1]!.seq)) {
     run.fault('claim', new Error('not in seq order'))
   }

@@ -18,6 +18,7 @@ DECLARE
   v_mine smallint[];
   v_keys text[];    -- keys that something stopped blocking
   v_row  record;
+  v_done smallint[];
 BEGIN
   PERFORM outbox_require_read_committed();
   retried := 0; held := 0; failed := 0;
@@ -82,10 +83,13 @@ BEGIN
 
   freed := outbox_free_followers(v_keys);
 
+  v_done := ARRAY(SELECT m FROM unnest(v_mine) AS u(m)
+                   WHERE p_done IS NULL OR m IN (SELECT CAST(v AS smallint) FROM json_array_elements_text(CAST(p_done AS json)) AS a(v)));
+  PERFORM outbox_return_suspects(p_token, v_done);
   UPDATE outbox_shard s
-     SET lease_token = NULL, lease_owner = NULL, lease_until = '-infinity', settled_token = p_token
-   WHERE s.shard = ANY (v_mine)
-     AND (p_done IS NULL OR s.shard IN (SELECT CAST(v AS smallint) FROM json_array_elements_text(CAST(p_done AS json)) AS a(v)));
+     SET lease_token = NULL, lease_owner = NULL, lease_until = '-infinity', settled_token = p_token,
+         handed = CASE WHEN s.reclaimed_from IS NULL THEN '{}' ELSE s.handed END
+   WHERE s.shard = ANY (v_done);
   GET DIAGNOSTICS given_back = ROW_COUNT;
   kept := cardinality(v_mine) - given_back;
   RETURN NEXT;

@@ -1,5 +1,5 @@
--- Called before an event under suspicion is sent, alone. It counts once for each token, until an outcome is recorded: a claim that
--- answers starts > 0 says that a relay died, or lost the database, with this event, and no other, in flight. False: not leased.
+-- Called before a suspect is encoded and sent, alone. It counts once for each token, until an outcome is recorded or the shard is
+-- given back: a claim that answers starts > 0 says how many relays have ended with this event, and no other, in hand. False: not leased.
 CREATE OR REPLACE FUNCTION outbox_start(p_token uuid, p_id uuid) RETURNS boolean LANGUAGE plpgsql SECURITY DEFINER
 SET search_path FROM CURRENT AS $$
 BEGIN

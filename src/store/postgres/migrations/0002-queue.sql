@@ -17,8 +17,8 @@ CREATE TABLE outbox_delivery (
   shard         smallint    NOT NULL,
   lane          smallint    NOT NULL,
   attempts      integer     NOT NULL DEFAULT 0,         -- charged attempts
-  starts        smallint    NOT NULL DEFAULT 0,         -- times sent alone, outcome never recorded: see outbox_start
-  start_token   uuid,                                   -- the claim that started it last: makes a repeat recognisable
+  starts        smallint    NOT NULL DEFAULT 0,         -- times sent alone, outcome never recorded: see outbox_claim_suspect
+  start_token   uuid,                                   -- the claim that started it last
   replays       smallint    NOT NULL DEFAULT 0,
   blocks_key    boolean     NOT NULL DEFAULT false,
   released      boolean     NOT NULL DEFAULT false,     -- came back from aside: it is not put aside again for being one too many
@@ -62,7 +62,9 @@ CREATE TABLE outbox_shard (
   lease_owner   text,                                     -- for people
   lease_until   timestamptz NOT NULL DEFAULT '-infinity',
   served_at     timestamptz NOT NULL DEFAULT '-infinity', -- least recently served first
-  reclaimed     boolean     NOT NULL DEFAULT false,       -- the lease before this one ran out in place of being given back
+  handed        bigint[]    NOT NULL DEFAULT '{}',        -- seq of what the lease's relay has in hand. Not empty when the lease has run
+                                                          -- out: suspects, because one of them may have ended that relay
+  reclaimed_from text,                                    -- the relay whose lease ran out, while its suspects are served
   settled_token uuid                                      -- the last token that gave the shard back: makes repeats recognisable
 ) WITH (fillfactor = 10, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 200, autovacuum_vacuum_cost_delay = 0);
 INSERT INTO outbox_shard (shard) SELECT generate_series(0, 15);
