@@ -128,7 +128,7 @@ describe('what a relay had in hand when its lease ran out', () => {
     const served: number[] = []
     for (;;) {
       const { token, rows } = await claim(session, alone)
-      if (rows[0]?.reclaimed_from == null) break
+      if (rows.every((event) => event.reclaimed_from === null)) break
       served.push(...seqs(rows))
       await settle(session, token, published(rows))
     }

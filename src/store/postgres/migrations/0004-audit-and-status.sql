@@ -18,8 +18,9 @@ SELECT o.id, o.event_type, o.aggregate_type, o.aggregate_id, o.ordering_key,
        CASE WHEN d.lane = 3 THEN 'failed' WHEN d.lane IS NOT NULL THEN 'pending'
             WHEN r.discarded THEN 'discarded' WHEN r.event_id IS NOT NULL THEN 'published'
             ELSE 'unknown' END AS status,                 -- unknown: written while the trigger was disabled, see outbox_repair
-       CASE d.lane WHEN 0 THEN 'ready' WHEN 1 THEN CASE WHEN d.retry_at = d.due_at THEN 'scheduled' ELSE 'backing off' END
-                   WHEN 2 THEN 'held by ' || d.held_by WHEN 3 THEN CASE WHEN d.blocks_key THEN 'blocks its key' END END AS detail,
+       CASE WHEN d.lane < 2 AND d.starts > 0 THEN 'suspected: ' || d.starts || ' relays ended with it in hand'
+            ELSE CASE d.lane WHEN 0 THEN 'ready' WHEN 1 THEN CASE WHEN d.retry_at = d.due_at THEN 'scheduled' ELSE 'backing off' END
+                   WHEN 2 THEN 'held by ' || d.held_by WHEN 3 THEN CASE WHEN d.blocks_key THEN 'blocks its key' END END END AS detail,
        COALESCE(d.attempts, r.attempts, 0) AS attempts, COALESCE(d.replays, r.replays, 0) AS replays,
        o.created_at, d.due_at, d.retry_at, d.failed_at, r.delivered_at, r.broker_message_id, d.last_error_code, d.last_error,
        o.headers, octet_length(o.payload) AS payload_bytes, d.shard, d.seq
