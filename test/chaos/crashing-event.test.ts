@@ -51,10 +51,7 @@ describe.each([
     const configFile = path.join(directory, 'config.json')
     const routes = [{ eventType: '*', to: 'queue', onFailure: 'skip' }]
     const destinations = { queue: { type: 'sqs', queueUrl: 'https://sqs.us-east-1.amazonaws.com/000000000000/queue' } }
-    await writeFile(
-      configFile,
-      JSON.stringify({ destinations, routes, relay: { leaseSeconds, requestTimeoutMs: 500, passSeconds: 10 } }),
-    )
+    await writeFile(configFile, JSON.stringify({ destinations, routes, leaseSeconds, requestTimeoutMs: 500, passSeconds: 10 }))
     process.env['OUTBOX_HANDLERS'] = directory
     stack = await startLocalStack({ port: 0, relays: 2, configFile, periods: { relay: 2 }, log: (line) => lines.push(line) })
     database = new pg.Client({ connectionString: stack.description.databaseUrl })
