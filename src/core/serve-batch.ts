@@ -128,7 +128,7 @@ export class BatchServer {
   async #firstClaim(takesSuspects: boolean): Promise<ClaimAnswer | null> {
     this.#lease.begin()
     try {
-      return await this.#claim(null, takesSuspects)
+      return await claimEvents(this.context, this.#batch.token, this.#lease, null, takesSuspects)
     } catch (error) {
       await releaseUnseen(this.context, this.#batch.token, error)
       if (error instanceof SqlError && error.kind === 'oversize') return null
@@ -141,7 +141,7 @@ export class BatchServer {
     const { settings, clock } = this.context
     this.#cutShort = false
     try {
-      const answer = await this.#claim(this.#batch.idsInHand(), false)
+      const answer = await claimEvents(this.context, this.#batch.token, this.#lease, this.#batch.idsInHand(), false)
       this.#claimMoreWaitMs =
         answer.events.length > 0 ? PART_SETTLE_IDLE_MS / 4 : Math.min(2 * this.#claimMoreWaitMs, settings.idleWaitMs)
       this.#add(answer)
@@ -161,10 +161,6 @@ export class BatchServer {
     if (this.#batch.shards.size > 0 && this.#batch.inHandCount < this.context.settings.claimRows && this.#mayStart()) {
       await this.#claimMore()
     }
-  }
-
-  #claim(inFlight: readonly string[] | null, takesSuspects: boolean): Promise<ClaimAnswer> {
-    return claimEvents(this.context, this.#batch.token, this.#lease, inFlight, takesSuspects)
   }
 
   #add(answer: ClaimAnswer): void {

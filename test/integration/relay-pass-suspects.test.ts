@@ -1,0 +1,143 @@
+import { randomUUID } from 'node:crypto'
+import { beforeEach, describe, expect, it } from 'vitest'
+import type { OutboundEvent } from '../../src/core/event.js'
+import { SqlError } from '../../src/core/errors.js'
+import { relayRig } from '../support/relay.js'
+import { acceptAll, ScriptedPublisher } from '../support/scripted-publisher.js'
+
+const rig = await relayRig()
+beforeEach(() => rig.reset())
+
+const write = (count: number, key = 'NULL') =>
+  rig.write(`SELECT 'Made', '{"i": ' || i || '}', ${key}, NULL FROM generate_series(1, ${count}) i`)
+const starts = async () =>
+  (await rig.api.db.query<{ n: number }>('SELECT COALESCE(sum(starts), 0)::int AS n FROM outbox_delivery'))[0]!.n
+
+/** As a relay that takes what is due, and ends. */
+async function crash(maxRows = 500): Promise<void> {
+  const options = { token: randomUUID(), owner: 'dead', maxRows, maxBytes: 700_000, keyRows: 50, maxShards: 16, leaseSeconds: 30 }
+  await rig.store.claim({ ...options, inFlight: null, suspectLeaseSeconds: null })
+  await rig.api.db.query(`UPDATE outbox_shard SET lease_until = '-infinity'`)
+}
+
+describe('a relay pass that meets suspects', () => {
+  it('sends them one at a time, with nothing else in flight, each marked as started, and what else is due as always', async () => {
+    const queue = new ScriptedPublisher()
+    await write(60, `'key-' || i % 9`)
+    await crash(30)
+    const marked: number[] = []
+    queue.script = async (events, request) => {
+      if (events.length === 1 && events[0]!.reclaimedFrom !== null) {
+        marked.push(await starts())
+        expect(queue.inFlight).toBe(1)
+      }
+      return acceptAll(events, request)
+    }
+    await rig.drain({ publishers: { queue } })
+    expect(marked).toEqual(Array.from({ length: 30 }, () => 1))
+    expect(queue.accepted).toHaveLength(60)
+    expect(queue.order.violations).toEqual([])
+    expect(queue.requests.some(({ length }) => length > 1)).toBe(true)
+  })
+
+  it('fails one that ended three relays, unsent and uncharged, and delivers the others', async () => {
+    const queue = new ScriptedPublisher()
+    await write(5, `'k' || i`)
+    await crash()
+    await rig.api.db.query(`UPDATE outbox_delivery SET starts = 3 WHERE seq = (SELECT min(seq) FROM outbox_delivery)`)
+    const { telemetry, totals } = await rig.pass({ publishers: { queue } })
+    await rig.drain({ publishers: { queue } })
+    expect(queue.accepted).toHaveLength(4)
+    expect(totals.failed).toBe(1)
+    expect(telemetry.sum('CrashedRelays')).toBe(1)
+    expect(telemetry.logged('event-suspected')).toMatchObject([{ crashes: 3, lastRelay: 'dead' }])
+    expect(telemetry.logged('event-failed')).toMatchObject([{ errorCode: 'CrashedRelays', blocksKey: true }])
+    expect(await rig.status(`status = 'failed'`)).toMatchObject([{ attempts: 0, last_error_code: 'CrashedRelays' }])
+  })
+
+  it.each(['outbox_claim(', 'outbox_start', 'outbox_settle'])(
+    'counts no crash when answers to %s are lost, and delivers each once',
+    async (match) => {
+      const queue = new ScriptedPublisher()
+      await write(8)
+      await crash()
+      rig.api.inject({ match, fault: { kind: 'drop-reply' }, times: 4 })
+      const { telemetry } = await rig.pass({ publishers: { queue } })
+      await rig.drain({ publishers: { queue } })
+      expect(telemetry.sum('CrashedRelays')).toBe(0)
+      expect(queue.accepted).toHaveLength(8)
+      expect(await rig.status(`status = 'published'`)).toHaveLength(8)
+    },
+  )
+
+  it('counts no crash when its time is over with a suspect in hand: the settlement gives it back', async () => {
+    const queue = new ScriptedPublisher()
+    await write(1)
+    await crash()
+    const store: typeof rig.store = {
+      ...rig.store,
+      start: async (token, id, options) => {
+        const leased = await rig.store.start(token, id, options)
+        // the pass ends between the mark and the request
+        await new Promise((resolve) => setTimeout(resolve, 400))
+        return leased
+      },
+    }
+    await rig.pass({ publishers: { queue }, store, passMs: 300 })
+    expect(queue.requests).toEqual([])
+    expect(await starts()).toBe(0)
+    await rig.drain({ publishers: { queue } })
+    expect(queue.accepted).toHaveLength(1)
+  })
+})
+
+describe('an event that this program or the database cannot turn into a message', () => {
+  it.each<[string, (queue: ScriptedPublisher) => Partial<typeof rig.store>]>([
+    [
+      'because encoding it throws',
+      (queue) => {
+        const prepare = queue.prepare.bind(queue)
+        queue.prepare = (event: OutboundEvent) => {
+          if (event.eventType === 'Bad') throw new TypeError('x is not a function')
+          return prepare(event)
+        }
+        return {}
+      },
+    ],
+    [
+      'because sending it throws',
+      (queue) => {
+        queue.script = (events, request) => {
+          if (events.some(({ eventType }) => eventType === 'Bad')) throw new TypeError('x is not a function')
+          return acceptAll(events, request)
+        }
+        return {}
+      },
+    ],
+    [
+      'because its payload cannot be read',
+      () => ({
+        readPayload: () => {
+          throw new SqlError('permanent', 'missing chunk number 0 for toast value', {
+            errorName: 'DatabaseErrorException',
+            sqlState: 'XX001',
+          })
+        },
+      }),
+    ],
+  ])('%s, is put off and shown, and stops no other', async (_, broken) => {
+    const queue = new ScriptedPublisher()
+    const store = { ...rig.store, ...broken(queue) }
+    await write(20)
+    await rig.api.db.query(`INSERT INTO outbox (event_type, payload) VALUES ('Bad', $1)`, [JSON.stringify(['x'.repeat(60_000)])])
+    await rig.pass({ publishers: { queue }, store, settings: { policy: { maxAttempts: 10, baseMs: 60_000, capMs: 60_000 } } })
+    expect(queue.accepted).toHaveLength(20)
+    expect(await rig.status(`event_type = 'Bad'`)).toMatchObject([
+      { status: 'pending', detail: 'backing off', last_error_code: 'EventFault' },
+    ])
+    await rig.api.db.query('UPDATE outbox_delivery SET retry_at = now()')
+    const whole = new ScriptedPublisher()
+    await rig.drain({ publishers: { queue: whole } })
+    expect(whole.accepted).toHaveLength(1)
+  })
+})
