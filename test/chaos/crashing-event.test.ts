@@ -10,11 +10,11 @@ import { outOfOrder, readQueue } from '../support/queue-reader.js'
 
 const events = 10_000
 const keys = 200
-const leaseSeconds = 15
-/** Of a suspect, with a request timeout of 500 ms. */
-const suspectLeaseSeconds = 4
+const leaseSeconds = 25
+/** Of a suspect, with a request timeout of 5 s. */
+const suspectLeaseSeconds = 11
 /** For starting processes and for finding work, on a busy machine; nothing of it is a lease. */
-const slackMs = 45_000
+const slackMs = 90_000
 
 const handlers = fileURLToPath(new URL('../../dist/lambdas', import.meta.url))
 
@@ -51,9 +51,9 @@ describe.each([
     const configFile = path.join(directory, 'config.json')
     const routes = [{ eventType: '*', to: 'queue', onFailure: 'skip' }]
     const destinations = { queue: { type: 'sqs', queueUrl: 'https://sqs.us-east-1.amazonaws.com/000000000000/queue' } }
-    await writeFile(configFile, JSON.stringify({ destinations, routes, leaseSeconds, requestTimeoutMs: 500, passSeconds: 10 }))
+    await writeFile(configFile, JSON.stringify({ destinations, routes, leaseSeconds, passSeconds: 30 }))
     process.env['OUTBOX_HANDLERS'] = directory
-    stack = await startLocalStack({ port: 0, relays: 2, configFile, periods: { relay: 2 }, log: (line) => lines.push(line) })
+    stack = await startLocalStack({ port: 0, relays: 2, configFile, periods: { relay: 8 }, log: (line) => lines.push(line) })
     database = new pg.Client({ connectionString: stack.description.databaseUrl })
     await database.connect()
   }, 120_000)
