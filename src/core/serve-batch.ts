@@ -25,7 +25,7 @@ const CLAIMS_IN_HAND = 2
 /** Of a destination that takes less than there is, a batch keeps what it takes in so long, and puts the rest aside. */
 const IN_HAND_MS = 1000
 
-/** `nothing`: nothing was due. `served`: there was work. `suspect`: there was one event, served alone. */
+/** `nothing` was due; there was work (`served`); there was one event, served alone (`suspect`). */
 export type Served = 'nothing' | 'served' | 'suspect'
 
 export interface ServeEvents {
@@ -278,17 +278,14 @@ export class BatchServer {
   /** null: it will not be sent, and its outcome is decided. */
   async #loadMessage(entry: ReadyEvent): Promise<Message | null> {
     const { store, prepare, hardDeadline, settings } = this.context
-    let payload: string | null
-    try {
-      payload = await store.readPayload(entry.event.id, { deadline: earlier(this.#lease, hardDeadline) })
-    } catch (error) {
+    const deadline = earlier(this.#lease, hardDeadline)
+    const payload = await store.readPayload(entry.event.id, { deadline }).catch((error: unknown) => {
       // it will fail again, whenever it is read: a damaged row must not end the pass for all others
       if (!(error instanceof SqlError && error.kind === 'permanent')) throw error
-      this.#batch.decide(entry.event, decideFaulty(error, entry.destination, { ...this.context, ...settings }, entry.event))
-      return null
-    }
-    if (payload === null) {
-      this.#batch.decide(entry.event, rowMissing(entry.event))
+      return decideFaulty(error, entry.destination, { ...this.context, ...settings }, entry.event)
+    })
+    if (typeof payload !== 'string') {
+      this.#batch.decide(entry.event, payload ?? rowMissing(entry.event))
       return null
     }
     const prepared = prepare(entry.event, payload)

@@ -117,12 +117,13 @@ describe('an event that this program or the database cannot turn into a message'
     [
       'because its payload cannot be read',
       () => ({
-        readPayload: () => {
-          throw new SqlError('permanent', 'missing chunk number 0 for toast value', {
-            errorName: 'DatabaseErrorException',
-            sqlState: 'XX001',
-          })
-        },
+        readPayload: () =>
+          Promise.reject(
+            new SqlError('permanent', 'missing chunk number 0 for toast value', {
+              errorName: 'DatabaseErrorException',
+              sqlState: 'XX001',
+            }),
+          ),
       }),
     ],
   ])('%s, is put off and shown, and stops no other', async (_, broken) => {

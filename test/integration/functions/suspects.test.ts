@@ -237,17 +237,18 @@ describe('a crash', () => {
   })
 
   test.each([
-    ['a retry', (event: ClaimedRow) => retry(event)],
-    ['a hold', (event: ClaimedRow) => hold(event)],
-    ['a failure', (event: ClaimedRow) => fail(event)],
-  ])('is forgotten with %s', async (_, outcome) => {
+    ['a retry', 0, (event: ClaimedRow) => retry(event)],
+    ['a failure', 0, (event: ClaimedRow) => fail(event)],
+    ['a hold of what was sent', 0, (event: ClaimedRow) => ({ ...hold(event), errorCode: 'Timeout' })],
+    ['a hold of what was not sent, as far as it was counted for that', 1, (event: ClaimedRow) => hold(event)],
+  ])('is forgotten with %s', async (_, left, outcome) => {
     await add(session, 1, { key: `'${key3}'` })
     const [suspect] = await crash()
     await crashAlone()
     const { token, rows } = await claim(session, alone)
     await start(session, token, suspect!.id)
     await settle(session, token, null, [outcome(rows[0]!)])
-    expect(await startsOf(suspect!.id)).toBe(0)
+    expect(await startsOf(suspect!.id)).toBe(left)
   })
 
   test('is not counted for a claim of a suspect whose answer was lost, repeated or late, or by whoever comes too late', async () => {

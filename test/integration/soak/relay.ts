@@ -64,7 +64,7 @@ async function claimBatch(run: SoakRun, actor: Actor): Promise<Claimed | undefin
     if (answer === undefined) return undefined
   }
   run.count('claims')
-  if (answer.rows[0]?.reclaimed_from != null) run.count('reclaimed')
+  if (answer.rows.some((event) => event.reclaimed_from !== null)) run.count('reclaimed')
   if (answer.rows.some(({ seq }, index) => index > 0 && seq <= answer.rows[index - 1]!.seq)) {
     run.fault('claim', new Error('not in seq order'))
   }

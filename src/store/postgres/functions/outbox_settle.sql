@@ -62,8 +62,9 @@ BEGIN
            failed_at  = CASE v_row.outcome WHEN 'failed' THEN clock_timestamp() END,
            attempts   = d.attempts + CASE WHEN v_row.charge THEN 1 ELSE 0 END,
            released   = d.released AND v_row.outcome <> 'hold',
-           starts     = CASE WHEN v_row.outcome = 'hold' AND v_row."errorCode" IS NULL THEN d.starts ELSE 0 END,  -- it was not sent
-           start_token = CASE WHEN v_row.outcome = 'hold' AND v_row."errorCode" IS NULL THEN d.start_token END,
+           starts     = CASE WHEN v_row.outcome = 'hold' AND v_row."errorCode" IS NULL  -- it was not sent
+                             THEN d.starts - CASE WHEN d.start_token = p_token THEN 1 ELSE 0 END ELSE 0 END,
+           start_token = NULL,
            last_destination = COALESCE(v_row.destination, d.last_destination),
            last_error_code  = COALESCE(v_row."errorCode", d.last_error_code),
            blocks_key = d.ordering_key IS NOT NULL AND (v_row.outcome <> 'failed' OR COALESCE(v_row.block, true)),
