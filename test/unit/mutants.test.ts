@@ -34,6 +34,7 @@ const REQUIRED = [
   'give-back-a-shard-in-flight',
   'backlog-age-from-created-at',
   'skip-an-event-whose-payload-is-missing',
+  'count-a-timeout-as-a-crash',
   'half-open-lets-everything-through',
   'retry-ignores-retry-at',
   'audit-outside-the-transaction',

@@ -1,0 +1,47 @@
+import type { Mutant } from './mutant.js'
+
+const SUSPECTS = 'test/integration/functions/suspects.test.ts'
+
+/** What becomes of events that a relay had in hand when it ended without a word. */
+export const mutantsOfCrashes: readonly Mutant[] = [
+  {
+    name: 'count-a-timeout-as-a-crash',
+    breaks: 'an invocation that runs out of time, and gives its suspect back, counts as one that it ended',
+    file: 'src/store/postgres/functions/outbox_return_suspects.sql',
+    find: 'SET starts = d.starts - 1, start_token = NULL',
+    replace: 'SET start_token = NULL',
+    killers: [{ file: SUSPECTS, test: 'is not counted if a settlement gave the event back, sent or not' }],
+  },
+  {
+    name: 'crashes-outlive-an-outcome',
+    breaks: 'an event that was refused or put aside since keeps the crashes that it was suspected of',
+    file: 'src/store/postgres/functions/outbox_settle.sql',
+    find: 'ELSE 0 END ELSE 0 END,',
+    replace: 'ELSE 0 END ELSE d.starts END,',
+    killers: [{ file: SUSPECTS, test: 'is forgotten with' }],
+  },
+  {
+    name: 'count-a-start-twice',
+    breaks: 'a start whose answer was lost, and that is sent again, counts as two',
+    file: 'src/store/postgres/functions/outbox_start.sql',
+    find: 'CASE WHEN d.start_token IS DISTINCT FROM p_token THEN 1 ELSE 0 END',
+    replace: '1',
+    killers: [{ file: 'test/integration/functions/claim-and-settle.test.ts', test: 'counts once a token' }],
+  },
+  {
+    name: 'suspects-together',
+    breaks: 'what a relay had in hand when it ended is handed out together, to the next one that claims',
+    file: 'src/store/postgres/functions/outbox_claim.sql',
+    find: "AND s.handed = '{}'",
+    replace: '',
+    killers: [{ file: SUSPECTS, test: 'comes one event at a time, each with a lease of its own' }],
+  },
+  {
+    name: 'send-a-suspect-before-it-is-marked',
+    breaks: 'a suspect is sent without having been marked as started, so that its crashes are never counted',
+    file: 'src/core/serve-batch.ts',
+    find: '(await startSuspect(this.context, this.#batch.token, this.#lease, suspect))',
+    replace: 'suspect.starts >= 0',
+    killers: [{ file: 'test/integration/suspect-start.test.ts', test: 'one at a time, each marked as started before' }],
+  },
+]
