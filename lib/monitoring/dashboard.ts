@@ -87,6 +87,7 @@ export class OutboxDashboard {
         graph('Relay', [
           one('PassCompleted', 'passes completed', Stats.SUM),
           one('LeaseLost', 'shards lost', Stats.SUM),
+          one('CrashedRelays', 'ended with one event in hand', Stats.SUM),
           one('OversizeClaims', 'claims too large', Stats.SUM),
           one('DestinationsMissing', 'destinations missing', Stats.MAXIMUM),
         ]),

@@ -139,7 +139,9 @@ export class AlarmRig {
   async begin(): Promise<void> {
     this.stack.faults.clear()
     await this.database.query('TRUNCATE outbox, outbox_delivery, outbox_receipt, outbox_circuit')
-    await this.database.query(`UPDATE outbox_shard SET lease_token = NULL, lease_until = '-infinity'`)
+    await this.database.query(
+      `UPDATE outbox_shard SET lease_token = NULL, lease_until = '-infinity', handed = '{}', reclaimed_from = NULL`,
+    )
     this.#values.clear()
     this.#nowSeconds = 0
     this.#watchedFrom = 0
@@ -212,6 +214,22 @@ export class AlarmRig {
     await this.database.query(`UPDATE outbox_shard SET lease_until = now() - interval '1 s' WHERE lease_until > now()`)
     const second = await this.invoke('relay')
     return [await slow, second]
+  }
+
+  /** An event that waits is suspected, and the relay that served it alone then has ended without a word too. */
+  async crashAlone(): Promise<void> {
+    await this.clients.insert('Made', '{}', 'queue')
+    const claim = async (suspectLeaseSeconds: number | null) => {
+      const { rows } = await this.database.query<{ token: string; id: string }>(
+        `SELECT t.token, c.id FROM gen_random_uuid() AS t(token)
+          CROSS JOIN LATERAL outbox_claim(t.token, 'gone', 1, 1000, 1, 1, 0, NULL, $1) c`,
+        [suspectLeaseSeconds],
+      )
+      return rows[0]!
+    }
+    await claim(null)
+    const { token, id } = await claim(0)
+    await this.database.query('SELECT outbox_start($1, $2)', [token, id])
   }
 
   /** Moves the clock, and everything in the database with it. */

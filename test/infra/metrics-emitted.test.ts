@@ -49,8 +49,10 @@ describe('what the real handlers emit', () => {
       rig.stack.faults.set({ seed: 1, rules: [{ ...fault, times: 1 }] })
       await invoke('relay')
     }
-    rig.stack.faults.set({ seed: 1, rules: [{ service: 'sqs', fault: { kind: 'latency', ms: 3000 }, times: 1 }] })
+    rig.stack.faults.set({ seed: 1, rules: [{ service: 'sqs', fault: { kind: 'latency', ms: 4500 }, times: 1 }] })
     for (const { logs } of await rig.takeOver()) keep('relay', logs)
+    await rig.crashAlone()
+    await invoke('relay')
     const writtenAt = new Date(Date.now() - 2000).toISOString()
     await invoke('canary', {
       'detail-type': 'OutboxCanary',

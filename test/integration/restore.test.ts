@@ -66,7 +66,7 @@ test('what waited is delivered by the copy, in order, and new events behind it, 
   // the lease of a relay that knows nothing of the copy runs out there too
   const rows = [...delivered.rows]
   await eventually(async () => {
-    rows.push(...(await drain(copy)))
+    rows.push(...(await drain(copy, { suspectLeaseSeconds: 10 })))
     return (await count(copy, 'outbox_shard WHERE lease_token IS NOT NULL')) === 0
   }, 60_000)
   await copy.query(`SELECT outbox_operate('redrive', '{}', 10, false, 'ann', 'test')`)
