@@ -54,7 +54,8 @@ describe('a relay pass, when things go wrong', () => {
     await rig.api.db.query(`UPDATE outbox_shard SET lease_until = '-infinity' WHERE lease_token IS NOT NULL`)
 
     const heir = new ScriptedPublisher()
-    await rig.pass({ publishers: { queue: heir } })
+    // in more than one pass, if the first meets the zombie just as it gives back what it did not send
+    await rig.drain({ publishers: { queue: heir } })
     expect(heir.accepted).toHaveLength(20)
     const receipts = await rig.api.db.query('SELECT * FROM outbox_receipt ORDER BY event_id')
 
