@@ -1,18 +1,24 @@
 import { defineConfig } from 'vitest/config'
 
 /** One project per test tier (CONTRIBUTING.md): `npx vitest run --project unit`. */
-const tier = (name: string, options: { timeoutMs: number; needsServices?: boolean; alone?: boolean }) => ({
+const tier = (
+  name: string,
+  options: { timeoutMs: number; needsServices?: boolean; alone?: boolean; only?: string; not?: string },
+) => ({
   extends: true as const,
   test: {
     name,
-    include: [`test/${name}/**/*.test.ts`],
+    include: [options.only ?? `test/${name}/**/*.test.ts`],
+    ...(options.not === undefined ? {} : { exclude: [options.not] }),
     testTimeout: options.timeoutMs,
     hookTimeout: 60_000,
-    // after all the others and one file at a time: eight relays want the machine to themselves
+    // after all the others and one file at a time
     ...(options.alone === true ? { maxWorkers: 1, sequence: { groupOrder: 1 } } : {}),
     ...(options.needsServices === true ? { globalSetup: ['test/support/global-setup.ts'] } : {}),
   },
 })
+
+const busy = 'test/chaos/{eight-relays,upgrade}.test.ts'
 
 export default defineConfig({
   test: {
@@ -32,7 +38,9 @@ export default defineConfig({
       tier('integration', { timeoutMs: 120_000, needsServices: true }),
       tier('infra', { timeoutMs: 60_000, needsServices: true }),
       tier('e2e', { timeoutMs: 120_000, needsServices: true }),
-      tier('chaos', { timeoutMs: 300_000, needsServices: true, alone: true }),
+      // most of it waits for leases that run out; eight relays, and two releases under load, want the machine to themselves
+      tier('chaos', { timeoutMs: 300_000, needsServices: true, not: busy }),
+      tier('chaos-alone', { timeoutMs: 300_000, needsServices: true, alone: true, only: busy }),
     ],
   },
 })
