@@ -18,12 +18,12 @@ const tier = (
   },
 })
 
-const busy = 'test/chaos/{eight-relays,upgrade}.test.ts'
+const busy = 'test/chaos/eight-relays.test.ts'
 
 export default defineConfig({
   test: {
     // most tests wait for a database, a timer or a process: more files at once than cores
-    maxWorkers: 3,
+    maxWorkers: 4,
     // a condition that is waited for may take long on a busy machine, and takes no longer than it must
     expect: { poll: { timeout: 15_000 } },
     reporters:
@@ -38,7 +38,7 @@ export default defineConfig({
       tier('integration', { timeoutMs: 120_000, needsServices: true }),
       tier('infra', { timeoutMs: 60_000, needsServices: true }),
       tier('e2e', { timeoutMs: 120_000, needsServices: true }),
-      // most of it waits for leases that run out; eight relays, and two releases under load, want the machine to themselves
+      // most of it waits for leases that run out; eight relays want the machine to themselves
       tier('chaos', { timeoutMs: 300_000, needsServices: true, not: busy }),
       tier('chaos-alone', { timeoutMs: 300_000, needsServices: true, alone: true, only: busy }),
     ],
