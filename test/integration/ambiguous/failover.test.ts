@@ -13,6 +13,10 @@ afterAll(() => postgres.stop())
 const rig = await relayRig({ postgresUrl: postgres.url() })
 const { resourceArn, secretArn, database: name, clientConfig } = rig.api
 await rig.api.db.query('CREATE TABLE orders (id uuid PRIMARY KEY)')
+// so that what is not committed does not reach the log by itself, however slow the machine is
+await rig.api.db.query(`ALTER SYSTEM SET wal_writer_delay = '10s'`)
+await rig.api.db.query('ALTER SYSTEM SET autovacuum = off')
+await rig.api.db.query('SELECT pg_reload_conf()')
 
 let restarted: Promise<void> = Promise.resolve()
 beforeEach(async () => {
