@@ -11,6 +11,8 @@ export const SLOW_AFTER_MS = 1000
 export const SLOW_AFTER_FAULT_MS = 200
 /** Its events wait in hand for so long at most, with their shards leased: whoever is down for longer has an open circuit. */
 const LONGEST_PAUSE_MS = 1000
+/** What is sent within this time is no reason to claim and settle more often. */
+const SOON_MS = 500
 /** How much the last request counts in the averages of what a request takes, and for how long. */
 const NEWEST_SHARE = 0.3
 
@@ -84,6 +86,12 @@ export class Sender {
   /** A request has had no answer for so long that nothing should wait behind it. */
   isSlow(): boolean {
     return this.#oldestOutMs() > this.#slowAfterMs()
+  }
+
+  /** Whether so many events are sent within a moment: then they keep nobody waiting. */
+  takesSoon(events: number): boolean {
+    if (this.hasRoom()) return true
+    return this.#usual === null ? this.#oldestOutMs() < SOON_MS : events < this.takesWithin(SOON_MS)
   }
 
   /** Whether anything was accepted yet, so that it is known how much it takes. */

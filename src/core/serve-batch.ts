@@ -194,8 +194,9 @@ export class BatchServer {
   /** Whether anything in hand is sent soon: what only waits for room at its destination must not keep others waiting. */
   #maySend(): boolean {
     const { senders } = this.context
-    const waiting = this.#batch.destinationsReady()
-    return senders.size === 1 ? waiting.length > 0 : waiting.some((destination) => senders.get(destination)?.hasRoom() === true)
+    return this.#batch
+      .destinationsReady()
+      .some((name) => senders.size === 1 || senders.get(name)?.takesSoon(this.readyCount(name)))
   }
 
   /** Puts aside what its destination does not take: all but the probe if its circuit is open, else what it will not take soon. */
@@ -206,11 +207,10 @@ export class BatchServer {
     if (circuits.open(destination) !== undefined) {
       held = ready.filter(({ event }) => circuits.holds(destination, event.id))
     } else if (senders.size > 1 && (sender.isSlow() || sender.isMeasured)) {
-      // (with one destination there is nobody whom it could slow)
-      const room = circuits.room(destination, sender, IN_HAND_MS)
-      // what is aside came first: what is new leaves it half of the room
+      // what is aside came first: what is new leaves it half of the room. Less than twice too many is not worth the writes
       const kept = circuits.isReleasing(destination) ? Math.ceil(sender.takesWithin(IN_HAND_MS) / 2) : 0
-      const tooMany = kept - room
+      const isMuch = kept > 0 || circuits.room(destination, sender, 2 * IN_HAND_MS) < 0
+      const tooMany = isMuch ? kept - circuits.room(destination, sender, IN_HAND_MS) : 0
       if (tooMany > 0) held = ready.filter(({ event }) => !event.released).slice(-tooMany)
     }
     if (held.length === 0) return
