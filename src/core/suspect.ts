@@ -1,14 +1,32 @@
-import { earlier } from './deadline.js'
+import type { Random } from './clock.js'
+import { earlier, type Deadline } from './deadline.js'
 import type { ClaimedEvent } from './event.js'
 import { LEASE_MARGIN_MS, type Lease } from './lease.js'
 import type { Outcome } from './outcome.js'
-import type { PassContext, RelayPassSettings } from './pass-context.js'
-import type { PrepareOptions } from './prepare.js'
+import type { OutboxStore, Telemetry } from './ports.js'
 import { UNCHARGED_CAP_MS } from './retry-delays.js'
-import { decideUnsendable, storableText, type Attempt } from './retry-policy.js'
+import { decideUnsendable, storableText, type Attempt, type RetryPolicy } from './retry-policy.js'
 
 // A relay that ends without a word (crash, kill, hang) leaves its leases to run out. What it had in hand are suspects: one of them
 // may have ended it. So they are served one at a time, by a relay that has nothing else in hand, and marked as started before.
+
+interface LeaseSettings {
+  readonly leaseSeconds: number
+  readonly requestTimeoutMs: number
+}
+
+interface StartContext {
+  readonly store: Pick<OutboxStore, 'start'>
+  readonly settings: LeaseSettings
+  readonly hardDeadline: Deadline
+  readonly telemetry: Telemetry
+}
+
+interface FaultContext {
+  readonly policy: RetryPolicy
+  readonly random: Random
+  readonly telemetry: Telemetry
+}
 
 /** So many relays that end with one event alone in hand are enough. */
 export const CRASHES_THAT_FAIL = 3
@@ -20,10 +38,7 @@ export const CRASHES_THAT_FAIL = 3
  * @example
  * suspectLeaseSeconds({ leaseSeconds: 30, requestTimeoutMs: 5000 }) // 11
  */
-export function suspectLeaseSeconds({
-  leaseSeconds,
-  requestTimeoutMs,
-}: Pick<RelayPassSettings, 'leaseSeconds' | 'requestTimeoutMs'>): number {
+export function suspectLeaseSeconds({ leaseSeconds, requestTimeoutMs }: LeaseSettings): number {
   return Math.min(leaseSeconds, Math.ceil((1.5 * (requestTimeoutMs + LEASE_MARGIN_MS)) / 1000))
 }
 
@@ -32,7 +47,7 @@ export function suspectLeaseSeconds({
  *
  * @returns false: it is not leased any more
  */
-export async function startSuspect(context: PassContext, token: string, lease: Lease, suspect: ClaimedEvent): Promise<boolean> {
+export async function startSuspect(context: StartContext, token: string, lease: Lease, suspect: ClaimedEvent): Promise<boolean> {
   const { store, settings, hardDeadline, telemetry } = context
   lease.shorten(suspectLeaseSeconds(settings))
   if (suspect.starts > 0) {
@@ -65,7 +80,7 @@ export function decideCrashed(
 export function decideFaulty(
   error: unknown,
   destination: string | null,
-  { policy, random, telemetry }: Pick<PrepareOptions, 'policy' | 'random' | 'telemetry'>,
+  { policy, random, telemetry }: FaultContext,
   event: Pick<ClaimedEvent, 'id' | 'eventType'>,
 ): Outcome {
   const text = storableText(error instanceof Error ? `${error.name}: ${error.message}` : 'unknown')
