@@ -89,7 +89,13 @@ await runBench(
       tables: {
         'commit to receive at b, ms': rows,
         'the slow one': [
-          { answer, backlog, 'aside at the end': aside?.held ?? 0, charged: aside?.charged ?? 0, 'seconds to drain': drainSeconds },
+          {
+            answer,
+            backlog,
+            'aside at the end': aside?.held ?? 0,
+            charged: aside?.charged ?? 0,
+            'seconds to drain': drainSeconds,
+          },
         ],
         handlers: [{ relays, 'failed invocations': failed, 'failed writes': traffic.failedWrites }],
       },

@@ -132,13 +132,13 @@ export async function readCounts(query: Query, counted: (name: string) => number
   return Object.entries(row!).map(([name, happened]) => ({ name, counted: counted(name), happened }))
 }
 
-/** What the monitor's gauges must say at this moment, from the view that people read. */
+/** What the monitor's gauges must say at this moment, from the view that people read: but for its words of a suspect that waits. */
 export async function readGauges(query: Query): Promise<Readonly<Record<string, number>>> {
   const [row] = await query<Record<string, number>>(
     `SELECT (SELECT count(*) FROM outbox_status WHERE status = 'pending' AND due_at <= now())::int AS "BacklogDepth",
             (SELECT coalesce(extract(epoch FROM now() - min(due_at)), 0)::float FROM outbox_status WHERE status = 'pending' AND due_at <= now()) AS "BacklogAge",
-            (SELECT count(*) FROM outbox_status WHERE detail = 'backing off')::int AS "BackingOffEvents",
-            (SELECT count(*) FROM outbox_status WHERE detail = 'scheduled')::int AS "ScheduledEvents",
+            (SELECT count(*) FROM outbox_delivery WHERE lane = 1 AND retry_at <> due_at)::int AS "BackingOffEvents",
+            (SELECT count(*) FROM outbox_delivery WHERE lane = 1 AND retry_at = due_at)::int AS "ScheduledEvents",
             (SELECT count(*) FROM outbox_status WHERE detail LIKE 'held by %')::int AS "HeldEvents",
             (SELECT count(*) FROM outbox_status WHERE status = 'failed')::int AS "FailedEvents",
             (SELECT count(DISTINCT ordering_key) FROM outbox_delivery WHERE blocks_key AND coalesce(held_by, '') <> 'key')::int AS "BlockedKeys",

@@ -1,4 +1,4 @@
-import { createServer, type AddressInfo } from 'node:net'
+import { createServer } from 'node:net'
 import path from 'node:path'
 import type { CleanUp } from './clean-up.js'
 import { existing, ownEnvironment, runProgram, startProgram, tail, type Program } from './program.js'
@@ -23,15 +23,13 @@ export async function findMiniStack(directory: string, signal: AbortSignal): Pro
   return path.join(venv, 'bin', 'ministack')
 }
 
-/** A port that was free just now; MiniStack takes no 0. */
+/** A port that is free, and stays it: below those that systems give out by themselves. MiniStack takes no 0. */
 export function freePort(): Promise<number> {
+  const port = 10_000 + Math.floor(Math.random() * 20_000)
   return new Promise((resolve, reject) => {
     const server = createServer()
-    server.once('error', reject)
-    server.listen(0, '127.0.0.1', () => {
-      const { port } = server.address() as AddressInfo
-      server.close(() => resolve(port))
-    })
+    server.once('error', (error: NodeJS.ErrnoException) => (error.code === 'EADDRINUSE' ? resolve(freePort()) : reject(error)))
+    server.listen(port, '127.0.0.1', () => server.close(() => resolve(port)))
   })
 }
 

@@ -135,7 +135,13 @@ describe('one statement a call', () => {
     await execute(`SET work_mem = '5MB'`)
     await execute('CREATE TEMP TABLE gone (n int)')
     await execute('SELECT pg_advisory_lock(1)::text')
-    await expect.poll(() => api.db.query('SELECT 1 FROM pg_locks WHERE locktype = $1', ['advisory'])).toEqual([])
+    await expect
+      .poll(() =>
+        api.db.query(
+          `SELECT 1 FROM pg_locks JOIN pg_database d ON d.oid = database WHERE locktype = 'advisory' AND datname = current_database()`,
+        ),
+      )
+      .toEqual([])
     for (let call = 0; call < 5; call++) expect(await value('SHOW work_mem')).toEqual({ stringValue: '4MB' })
     expect(await sqlState(execute('SELECT * FROM gone'))).toBe('42P01')
   })
@@ -144,7 +150,9 @@ describe('one statement a call', () => {
     await execute('BEGIN')
     await execute('INSERT INTO once VALUES (3)')
     await expect.poll(() => api.db.query('SELECT n FROM once')).toEqual([{ n: 3 }])
-    await expect.poll(() => api.db.query(`SELECT 1 FROM pg_stat_activity WHERE state LIKE 'idle in%'`)).toEqual([])
+    await expect
+      .poll(() => api.db.query(`SELECT 1 FROM pg_stat_activity WHERE state LIKE 'idle in%' AND datname = current_database()`))
+      .toEqual([])
   })
 })
 
