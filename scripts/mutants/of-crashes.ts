@@ -37,6 +37,14 @@ export const mutantsOfCrashes: readonly Mutant[] = [
     killers: [{ file: SUSPECTS, test: 'comes one event at a time, each with a lease of its own' }],
   },
   {
+    name: 'suspects-beside-others',
+    breaks: 'a relay takes a suspect while it has other events in hand, which would be doubled if it ends',
+    file: 'src/core/relay-pass.ts',
+    find: 'const takesSuspects = servers.size === 0 &&',
+    replace: 'const takesSuspects = servers.size >= 0 &&',
+    killers: [{ file: 'test/integration/relay-pass-suspects.test.ts', test: 'until that is answered' }],
+  },
+  {
     name: 'send-a-suspect-before-it-is-marked',
     breaks: 'a suspect is sent without having been marked as started, so that its crashes are never counted',
     file: 'src/core/serve-batch.ts',

@@ -19,7 +19,7 @@ import { decideFaulty, startSuspect } from './suspect.js'
 /** A batch with nothing left to send settles what it has after so long, and gives finished shards back, whatever is still out. */
 const PART_SETTLE_IDLE_MS = 200
 /** A batch that is still sending settles at least so often. */
-const PART_SETTLE_BUSY_MS = 1000
+const PART_SETTLE_BUSY_MS = 2000
 /** A batch holds at most so many claims' worth of events. */
 const CLAIMS_IN_HAND = 2
 /** Of a destination that takes less than there is, a batch keeps what it takes in so long, and puts the rest aside. */

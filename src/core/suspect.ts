@@ -52,7 +52,6 @@ export async function startSuspect(context: StartContext, token: string, lease: 
   lease.shorten(suspectLeaseSeconds(settings))
   if (suspect.starts > 0) {
     const { id: eventId, eventType, orderingKey, starts: crashes, reclaimedFrom: lastRelay } = suspect
-    telemetry.metric('CrashedRelays', 1)
     telemetry.log('event-suspected', { eventId, eventType, orderingKey, crashes, lastRelay })
     telemetry.flush()
   }

@@ -15,10 +15,16 @@ const starts = async () =>
 
 /** As a relay that takes what is due, and ends. */
 async function crash(maxRows = 500): Promise<void> {
-  const options = { token: randomUUID(), owner: 'dead', maxRows, maxBytes: 700_000, keyRows: 50, maxShards: 16, leaseSeconds: 30 }
-  await rig.store.claim({ ...options, inFlight: null, suspectLeaseSeconds: null })
-  await rig.api.db.query(`UPDATE outbox_shard SET lease_until = '-infinity'`)
+  await take(maxRows, 16)
+  await endLeases()
 }
+
+async function take(maxRows: number, maxShards: number): Promise<number> {
+  const options = { token: randomUUID(), owner: 'dead', maxRows, maxBytes: 700_000, keyRows: 50, maxShards, leaseSeconds: 30 }
+  const { events } = await rig.store.claim({ ...options, inFlight: null, suspectLeaseSeconds: null })
+  return events.length
+}
+const endLeases = () => rig.api.db.query(`UPDATE outbox_shard SET lease_until = '-infinity' WHERE lease_owner = 'dead'`)
 
 describe('a relay pass that meets suspects', () => {
   it('sends them one at a time, with nothing else in flight, each marked as started, and what else is due as always', async () => {
@@ -40,6 +46,26 @@ describe('a relay pass that meets suspects', () => {
     expect(queue.requests.some(({ length }) => length > 1)).toBe(true)
   })
 
+  it('leaves one that becomes a suspect while a request is out, until that is answered', async () => {
+    const queue = new ScriptedPublisher()
+    await write(40)
+    const taken = await take(500, 1)
+    const beside: number[] = []
+    queue.script = async (events, request) => {
+      if (events[0]!.reclaimedFrom !== null) {
+        beside.push(queue.inFlight - 1)
+      } else if (queue.requests.length === 1) {
+        await endLeases()
+        await new Promise((resolve) => setTimeout(resolve, 1500))
+      }
+      return acceptAll(events, request)
+    }
+    await rig.drain({ publishers: { queue } })
+    expect(queue.accepted).toHaveLength(40)
+    expect(taken).toBeGreaterThan(0)
+    expect(beside).toEqual(Array.from({ length: taken }, () => 0))
+  })
+
   it('fails one that ended three relays, unsent and uncharged, and delivers the others', async () => {
     const queue = new ScriptedPublisher()
     await write(5, `'k' || i`)
@@ -49,7 +75,7 @@ describe('a relay pass that meets suspects', () => {
     await rig.drain({ publishers: { queue } })
     expect(queue.accepted).toHaveLength(4)
     expect(totals.failed).toBe(1)
-    expect(telemetry.sum('CrashedRelays')).toBe(1)
+    expect(telemetry.sum('CrashedRelays')).toBe(3)
     expect(telemetry.logged('event-suspected')).toMatchObject([{ crashes: 3, lastRelay: 'dead' }])
     expect(telemetry.logged('event-failed')).toMatchObject([{ errorCode: 'CrashedRelays', blocksKey: true }])
     expect(await rig.status(`status = 'failed'`)).toMatchObject([{ attempts: 0, last_error_code: 'CrashedRelays' }])
@@ -88,6 +114,25 @@ describe('a relay pass that meets suspects', () => {
     expect(await starts()).toBe(0)
     await rig.drain({ publishers: { queue } })
     expect(queue.accepted).toHaveLength(1)
+  })
+
+  it('counts a crash once, however often the suspect is given back before it is sent', async () => {
+    const queue = new ScriptedPublisher()
+    await write(1)
+    await crash()
+    await rig.api.db.query('UPDATE outbox_delivery SET starts = 1')
+    const store: typeof rig.store = {
+      ...rig.store,
+      start: async (token, id, options) => {
+        const leased = await rig.store.start(token, id, options)
+        await new Promise((resolve) => setTimeout(resolve, 400))
+        return leased
+      },
+    }
+    const unsent = await rig.pass({ publishers: { queue }, store, passMs: 300 })
+    const sent = await rig.pass({ publishers: { queue } })
+    expect(queue.accepted).toHaveLength(1)
+    expect([unsent, sent].map(({ telemetry }) => telemetry.sum('CrashedRelays'))).toEqual([0, 1])
   })
 })
 

@@ -155,6 +155,42 @@ describe('a sender', () => {
     await out.publication
   })
 
+  it('takes soon whatever it has room for, and what goes within half a second by what it took of late', async () => {
+    const { sender, started, clock } = rig()
+    for (let round = 0; round < 40; round++) {
+      const request = await started()
+      clock.advance(100)
+      request.answer(ok)
+      await request.publication
+    }
+    expect(sender.takesSoon(1000)).toBe(true)
+    const all = [await started(), await started(), await started()]
+    // 15 in half a second, 3 of which are out
+    expect([sender.takesSoon(11), sender.takesSoon(12)]).toEqual([true, false])
+    clock.advance(SLOW_AFTER_MS + 1)
+    expect(sender.takesSoon(1)).toBe(false)
+    all[0]!.answer(ok)
+    await all[0]!.publication
+    expect(sender.takesSoon(1000)).toBe(true)
+    for (const request of all.slice(1)) {
+      request.answer(ok)
+      await request.publication
+    }
+  })
+
+  it('takes soon what waits for its first answers, for half a second', async () => {
+    const { sender, started, clock } = rig()
+    const all = [await started(), await started(), await started()]
+    clock.advance(499)
+    expect(sender.takesSoon(1000)).toBe(true)
+    clock.advance(1)
+    expect(sender.takesSoon(1000)).toBe(false)
+    for (const request of all) {
+      request.answer(ok)
+      await request.publication
+    }
+  })
+
   it('is not paused by an event that is refused for what it is', async () => {
     const { sender, started } = rig()
     const request = await started()
