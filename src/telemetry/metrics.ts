@@ -66,7 +66,10 @@ export const metricCatalogue: Readonly<Record<MetricName, MetricDefinition>> = {
     meaning: 'from the moment an event was due to the confirmation of its destination, by the two clocks of database and relay',
   },
   LeaseLost: count('relay', 'shards whose lease another relay had taken over before this one settled'),
-  CrashedRelays: count('relay', 'relays that ended with one event alone in hand, counted once that event is settled; the third one fails it'),
+  CrashedRelays: count(
+    'relay',
+    'relays that ended with one event alone in hand, counted once that event is settled; the third one fails it',
+  ),
   OversizeClaims: count('relay', 'claims whose answer was too large for the Data API; repeated with half the rows'),
   PassCompleted: count('relay', 'relay passes that ended as planned'),
   DestinationsMissing: count(
