@@ -51,7 +51,7 @@ function operation(dice: Dice, atMs: number, number: number): Operation {
   const by = dice.pick(['writer', 'sql'] as const)
   const isLong = dice.chance(0.008)
   const length = dice.between(1_000, 7_000)
-  const count = dice.chance(0.04) ? dice.integer(5, 20) : dice.integer(1, 3)
+  const count = dice.chance(0.1) ? dice.integer(5, 20) : dice.integer(1, 3)
   return {
     atMs,
     number,

@@ -21,7 +21,7 @@ const numbers = {
   seed: { min: 0, max: 4_294_967_295, default: undefined, doc: 'of writers and faults (default: a new one, printed)' },
   seconds: { min: 1, max: 86_400, default: 60, doc: 'of writing and faults; healing comes after them' },
   relays: { min: 1, max: 64, default: 4, doc: 'relay processes at a time, and as many again while passes overlap' },
-  writers: { min: 1, max: 64, default: 8, doc: 'services that write at the same time' },
+  writers: { min: 1, max: 64, default: 24, doc: 'services that write at the same time' },
 } as const
 
 /**
