@@ -182,8 +182,8 @@ describe('the oracles of the chaos rig', () => {
     ],
     [
       'a run in which nothing was charged',
-      { settled: [], answers: [], failed: new Set(), discarded: new Set(['d']) },
-      {},
+      { settled: [], answers: [], failed: new Set(), discarded: new Set(['d']), faultsInjected: 500 },
+      { faultsInjected: 500 },
       /no attempt was charged/,
     ],
     [
