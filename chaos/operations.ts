@@ -31,8 +31,8 @@ export interface Operation {
 /** Milliseconds between two transactions of a writer, on average. */
 const gapMs = 300
 /** Enough of them that writers seldom wait for each other's locks. */
-const keys = 400
-const hotKeys = 6
+const keys = 1000
+const hotKeys = 8
 const hourMs = 3_600_000
 /** More than any destination takes: it fails, with a reason. */
 export const unsendableBytes = 1_060_000
@@ -52,7 +52,7 @@ function operation(dice: Dice, atMs: number, number: number): Operation {
   const by = dice.pick(['writer', 'sql'] as const)
   const isLong = dice.chance(0.008)
   const length = dice.between(1_000, 7_000)
-  const count = dice.chance(0.1) ? dice.integer(5, 20) : dice.integer(1, 3)
+  const count = dice.chance(0.05) ? dice.integer(5, 20) : dice.integer(1, 3)
   return {
     atMs,
     number,
@@ -66,7 +66,7 @@ function operation(dice: Dice, atMs: number, number: number): Operation {
 
 function event(dice: Dice, by: Operation['by']): PlannedEvent {
   const isKeyed = dice.chance(0.6)
-  const key = dice.chance(0.08) ? `hot-${dice.integer(1, hotKeys)}` : `key-${dice.integer(1, keys)}`
+  const key = dice.chance(0.05) ? `hot-${dice.integer(1, hotKeys)}` : `key-${dice.integer(1, keys)}`
   const isScheduled = dice.chance(0.03)
   const availableInMs = Math.round(dice.chance(0.3) ? dice.between(-9, 0) * hourMs : dice.between(200, 5_000))
   const isOff = dice.chance(0.3)

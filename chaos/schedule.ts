@@ -37,8 +37,11 @@ export interface Schedule {
 
 export const destinations = ['queue', 'fifo', 'topic', 'bus'] as const
 
-/** Seconds between two of a kind, on average; each comes once at least. */
-const every = { kill: 3, freeze: 6, timeout: 20, deploy: 20, 'kill-all': 30, 'crash-database': 20, operator: 1.5 } as const
+/**
+ * Seconds between two of a kind, on average; each comes once at least. Much more often, and a machine does little else than start
+ * processes and recover databases.
+ */
+const every = { kill: 4, freeze: 6, timeout: 20, deploy: 60, 'kill-all': 60, 'crash-database': 30, operator: 3 } as const
 const hourMs = 3_600_000
 
 /**

@@ -121,7 +121,7 @@ async function serveBatches(
     await turn.take()
     const handOver = once(() => turn.pass())
     // a suspect is served alone, else what it ends the relay with would share the blame, and be lost with it
-    while (suspects.wait && servers.size > 0) await ended.wait(deadline.remainingMs() + 1)
+    while (suspects.wait && servers.size > 0 && deadline.remainingMs() > 0) await ended.wait(deadline.remainingMs())
     const takesSuspects = servers.size === 0 && shared.suspectsInARow < SUSPECTS_IN_A_ROW
     const done = new AbortController()
     const server = new BatchServer(context)

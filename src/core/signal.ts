@@ -1,6 +1,9 @@
 import type { Clock } from './clock.js'
 
-/** A wake-up call: whoever waits goes on when it is raised, or when the time is over. A raise nobody waits for is kept. */
+/**
+ * A wake-up call: whoever waits goes on when it is raised, or when the time is over, in which timers and sockets had their turn, even
+ * if it is none: who asks again and again must not stop the whole process. A raise nobody waits for is kept.
+ */
 export class Signal {
   #raised = false
   #waiting: AbortController | undefined
@@ -13,9 +16,9 @@ export class Signal {
   }
 
   async wait(ms: number): Promise<void> {
-    if (!this.#raised && ms > 0) {
+    if (!this.#raised) {
       this.#waiting = new AbortController()
-      await this.clock.sleep(ms, this.#waiting.signal)
+      await this.clock.sleep(Math.max(0, ms), this.#waiting.signal)
       this.#waiting = undefined
     }
     this.#raised = false

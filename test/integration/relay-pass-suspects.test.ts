@@ -1,7 +1,9 @@
 import { randomUUID } from 'node:crypto'
 import { beforeEach, describe, expect, it } from 'vitest'
 import type { OutboundEvent } from '../../src/core/event.js'
+import type { Clock } from '../../src/core/clock.js'
 import { SqlError } from '../../src/core/errors.js'
+import { systemClock } from '../../src/data-api/system-clock.js'
 import { relayRig } from '../support/relay.js'
 import { acceptAll, ScriptedPublisher } from '../support/scripted-publisher.js'
 
@@ -64,6 +66,35 @@ describe('a relay pass that meets suspects', () => {
     expect(queue.accepted).toHaveLength(40)
     expect(taken).toBeGreaterThan(0)
     expect(beside).toEqual(Array.from({ length: taken }, () => 0))
+  })
+
+  it('ends with its time, though one waits until a request that takes longer is answered', async () => {
+    const queue = new ScriptedPublisher()
+    await write(40)
+    await take(500, 1)
+    queue.script = async (events, request) => {
+      if (queue.requests.length === 1) {
+        await endLeases()
+        // what is claimed after a second tells of suspects that wait
+        await new Promise((resolve) => setTimeout(resolve, 1300))
+        await write(40)
+      }
+      await new Promise((resolve) => setTimeout(resolve, 4000))
+      return acceptAll(events, request)
+    }
+    let asked = 0
+    const clock: Clock = {
+      ...systemClock,
+      nowMs: () => {
+        asked += 1
+        if (asked > 50_000) throw new Error('asked for the time again and again')
+        return systemClock.nowMs()
+      },
+    }
+    await rig.pass({ publishers: { queue }, clock, passMs: 2500 })
+    expect(queue.accepted.length).toBeGreaterThan(0)
+    // else it asked as often as it could, and nothing else of the process had its turn
+    expect(asked).toBeLessThan(20_000)
   })
 
   it('fails one that ended three relays, unsent and uncharged, and delivers the others', async () => {

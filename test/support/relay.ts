@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto'
+import type { Clock } from '../../src/core/clock.js'
 import { deadlineAfter } from '../../src/core/deadline.js'
 import type { RelayPassSettings, RelayPassTotals } from '../../src/core/pass-context.js'
 import type { OutboxStore, Publisher } from '../../src/core/ports.js'
@@ -46,6 +47,7 @@ export interface PassOptions {
   readonly passMs?: number
   readonly telemetry?: RecordingTelemetry
   readonly store?: OutboxStore
+  readonly clock?: Clock
 }
 
 /** The relay pass on a real database behind the Data API, with destinations that the test scripts. */
@@ -58,6 +60,7 @@ export async function relayRig(options: Parameters<typeof startTestDataApi>[0] =
 
   const pass: RelayRig['pass'] = async (given) => {
     const telemetry = given.telemetry ?? new RecordingTelemetry()
+    const clock = given.clock ?? systemClock
     const destinations = Object.fromEntries(
       Object.keys(given.publishers).map((destination) => [destination, { type: 'sqs', queueUrl: 'http://none' } as const]),
     )
@@ -68,12 +71,12 @@ export async function relayRig(options: Parameters<typeof startTestDataApi>[0] =
       route: compileRoutes({ destinations, routes: given.routes ?? [], defaultDestination }),
       publishers: new Map(Object.entries(given.publishers)),
       settings: { ...quickSettings, ...given.settings },
-      clock: systemClock,
+      clock,
       random: systemRandom,
       telemetry,
       owner: randomUUID(),
-      deadline: deadlineAfter(systemClock, given.passMs ?? 10_000),
-      hardDeadline: deadlineAfter(systemClock, (given.passMs ?? 10_000) + 10_000),
+      deadline: deadlineAfter(clock, given.passMs ?? 10_000),
+      hardDeadline: deadlineAfter(clock, (given.passMs ?? 10_000) + 10_000),
     })
     return { totals, telemetry }
   }

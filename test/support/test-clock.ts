@@ -23,7 +23,7 @@ export class TestClock implements Clock {
       this.advance(ms)
       return Promise.resolve()
     }
-    if (signal.aborted) return Promise.resolve()
+    if (signal.aborted || ms <= 0) return Promise.resolve()
     return new Promise((resolve) => {
       const guard = {
         at: this.#now + ms,
