@@ -47,7 +47,7 @@ export async function runChaos(options: ChaosOptions, tools: BenchTools): Promis
   const answers: EventAnswer[] = []
   const metrics = new MetricSums()
   const file = options.logFile === undefined ? undefined : createWriteStream(options.logFile)
-  const note = (line: string) => file?.write(`${new Date().toISOString()} ${line}\n`)
+  const note = (line: string): void => void file?.write(`${new Date().toISOString()} ${line}\n`)
   const log = (line: string) => {
     metrics.hear(line)
     note(line)
@@ -85,7 +85,7 @@ export async function runChaos(options: ChaosOptions, tools: BenchTools): Promis
     tools.say(`${told.done} of ${planned} transactions, ${consumers.delivered.size} events delivered, ${injector.total} faults`)
   }, progressMs)
   await Promise.all([
-    runWriters({ database, databaseUrl, operations, told, stop: stop.signal }),
+    runWriters({ database, databaseUrl, operations, told, stop: stop.signal, note }),
     runTimeline(
       [
         ...schedule.phases.map((phase) => ({ atMs: phase.atMs, act: () => injector.setPhase(phase) })),

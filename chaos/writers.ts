@@ -21,17 +21,19 @@ export interface WritersOptions {
   readonly operations: readonly (readonly Operation[])[]
   readonly told: Told
   readonly stop: AbortSignal
+  /** Of transactions that failed, so that a broken promise can be traced. */
+  readonly note: (line: string) => void
 }
 
 class RolledBack extends Error {}
 
 /** Writes what is planned, each operation at its time, or as soon as the one before lets it. Ends with the last. */
-export async function runWriters({ database, databaseUrl, operations, told, stop }: WritersOptions): Promise<void> {
+export async function runWriters({ database, databaseUrl, operations, told, stop, note }: WritersOptions): Promise<void> {
   const beganAt = performance.now()
   await Promise.all(
     operations.map(async (own, writer) => {
-      const sql = new SqlWriter(databaseUrl, told)
-      const library = libraryWriter(database, told)
+      const sql = new SqlWriter(databaseUrl, told, note)
+      const library = libraryWriter(database, told, note)
       for (const operation of own) {
         await pause(Math.max(0, beganAt + operation.atMs - performance.now()), undefined, { signal: stop }).catch(() => undefined)
         if (stop.aborted) break
@@ -48,7 +50,7 @@ export async function runWriters({ database, databaseUrl, operations, told, stop
 type Written = 'told' | 'failed'
 
 /** By the writer of the package, through the Data API. */
-function libraryWriter(database: DataApiDatabase, told: Told) {
+function libraryWriter(database: DataApiDatabase, told: Told, note: WritersOptions['note']) {
   const outbox = createOutbox({ database, onWarning: () => undefined })
   return async (operation: Operation, writer: number): Promise<Written> => {
     const { events, end, holdMs, idempotent } = operation
@@ -66,6 +68,7 @@ function libraryWriter(database: DataApiDatabase, told: Told) {
     try {
       await outbox.transaction(async (tx) => {
         earlier.push(...ids)
+        if (ids.length > 0) note(`writer: begins again: ${ids.join(' ')}`)
         ids = await tx.writeEvents(wanted)
         const rows = events.map((event, place) => rowOf(ids[place]!, event))
         await tx.execute(NOTE_ROWS.replace('$1', ':rows'), { rows: JSON.stringify(rows) })
@@ -81,6 +84,7 @@ function libraryWriter(database: DataApiDatabase, told: Told) {
       if (isUndone) for (const id of [...earlier, ...ids]) told.rolledBack.add(id)
       if (error instanceof RolledBack) return 'told'
       if (!(error instanceof SqlError)) throw error
+      note(`writer: ${error.kind} ${error.errorName} ${error.message}: ${[...earlier, ...ids].join(' ')}`)
       told.failed += 1
       return 'failed'
     }
@@ -94,6 +98,7 @@ class SqlWriter {
   constructor(
     private readonly url: string,
     private readonly told: Told,
+    private readonly note: WritersOptions['note'],
   ) {}
 
   async write({ events, end, holdMs, number }: Operation, writer: number): Promise<Written> {
@@ -121,8 +126,9 @@ class SqlWriter {
       const isCommitted = isCommitting && command === 'COMMIT'
       for (const id of ids) (isCommitted ? this.told.committed : this.told.rolledBack).add(id)
       return 'told'
-    } catch {
+    } catch (error) {
       this.told.failed += 1
+      this.note(`plain SQL: ${error instanceof Error ? error.message : 'unknown'}: ${ids.join(' ')}`)
       if (!isCommitting) for (const id of ids) this.told.rolledBack.add(id)
       await this.end()
       return 'failed'

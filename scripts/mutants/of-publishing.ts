@@ -115,9 +115,9 @@ export const mutantsOfPublishing: readonly Mutant[] = [
   {
     name: 'skip-an-event-whose-payload-is-missing',
     breaks: 'an event whose payload cannot be fetched counts as published',
-    file: SERVE_BATCH,
-    find: 'rowMissing(entry.event)',
-    replace: "{ kind: 'published', destination: entry.destination, messageId: '' }",
+    file: 'src/core/load-message.ts',
+    find: 'rowMissing(event)',
+    replace: "{ kind: 'published', destination, messageId: '' }",
     killers: [{ file: 'test/integration/relay-pass.test.ts', test: 'settles it so too when the row goes between its claim' }],
   },
   {

@@ -20,8 +20,8 @@ const MORE_LIKELY_EVENTS = 50
 const HAND_OVER_MS = 200
 /** The first wait when nothing is due; it doubles up to the setting `idleWaitMs`. */
 const FIRST_IDLE_WAIT_MS = 20
-/** After so many suspects in a row, served one by one, what else is due has its turn: it waits a few seconds at most. */
-const SUSPECTS_IN_A_ROW = 50
+/** After so long with suspects, served one by one, what else is due has its turn. */
+const SUSPECTS_MS = 2000
 /** Metrics are written out at least so often while there is work, so that a killed invocation loses no more. */
 const FLUSH_MS = 1000
 
@@ -88,7 +88,7 @@ export async function relayPass(options: RelayPassOptions): Promise<RelayPassTot
     stop: { requested: false },
   }
   const [sending, turn, ended] = [new Turn(SENDING_BATCHES), new Turn(), new Signal(clock)]
-  const shared = { servers, sending, turn, ended, idleWaitMs: FIRST_IDLE_WAIT_MS, suspectsInARow: 0 }
+  const shared = { servers, sending, turn, ended, idleWaitMs: FIRST_IDLE_WAIT_MS, suspectsSinceMs: null }
   await circuits.refresh()
   // settled, so that it is no unhandled rejection while the batches end
   const watching = Promise.allSettled([
@@ -110,7 +110,14 @@ export async function relayPass(options: RelayPassOptions): Promise<RelayPassTot
 /** Serves one batch after another. Whoever has the turn looks for work, so idle relays cost one claim per wait, not one per batch. */
 async function serveBatches(
   context: PassContext,
-  shared: { servers: Set<BatchServer>; sending: Turn; turn: Turn; ended: Signal; idleWaitMs: number; suspectsInARow: number },
+  shared: {
+    servers: Set<BatchServer>
+    sending: Turn
+    turn: Turn
+    ended: Signal
+    idleWaitMs: number
+    suspectsSinceMs: number | null
+  },
 ): Promise<void> {
   const { clock, telemetry, deadline, settings, stop, circuits, suspects } = context
   const { servers, sending, turn, ended } = shared
@@ -122,7 +129,8 @@ async function serveBatches(
     const handOver = once(() => turn.pass())
     // a suspect is served alone, else what it ends the relay with would share the blame, and be lost with it
     while (suspects.wait && servers.size > 0 && deadline.remainingMs() > 0) await ended.wait(deadline.remainingMs())
-    const takesSuspects = servers.size === 0 && shared.suspectsInARow < SUSPECTS_IN_A_ROW
+    const othersTurn = shared.suspectsSinceMs !== null && clock.nowMs() - shared.suspectsSinceMs > SUSPECTS_MS
+    const takesSuspects = servers.size < 1 && !othersTurn
     const done = new AbortController()
     const server = new BatchServer(context)
     servers.add(server)
@@ -133,12 +141,11 @@ async function serveBatches(
         else void clock.sleep(HAND_OVER_MS, done.signal).then(handOver)
       }
       const served = await server.serve({ claimed, waits: makeRoom, takesSuspects })
-      const limited = shared.suspectsInARow >= SUSPECTS_IN_A_ROW
-      shared.suspectsInARow = served === 'suspect' ? shared.suspectsInARow + 1 : 0
-      if (served !== 'nothing' || limited) {
+      shared.suspectsSinceMs = served === 'suspect' ? (shared.suspectsSinceMs ?? clock.nowMs()) : null
+      if (served !== 'nothing' || othersTurn) {
         shared.idleWaitMs = FIRST_IDLE_WAIT_MS
       } else {
-        if (settings.profile === 'drain' && servers.size === 1 && !circuits.releasing) stop.requested = true
+        if (settings.profile === 'drain' && takesSuspects && servers.size === 1 && !circuits.releasing) stop.requested = true
         await clock.sleep(Math.min(shared.idleWaitMs, Math.max(0, deadline.remainingMs())))
         shared.idleWaitMs = Math.min(shared.idleWaitMs * 2, settings.idleWaitMs)
       }

@@ -5,16 +5,16 @@ import { claimEvents, releaseUnseen } from './claim-events.js'
 import { earlier } from './deadline.js'
 import { SqlError } from './errors.js'
 import { Lease, LEASE_MARGIN_MS } from './lease.js'
+import { isOutcome, loadMessage } from './load-message.js'
 import type { PassContext } from './pass-context.js'
 import type { ClaimAnswer, Message } from './ports.js'
-import { rowMissing } from './prepare.js'
 import { judge } from './judge.js'
 import { acceptedAny, type Circumstances } from './retry-policy.js'
 import type { Sender } from './sender.js'
 import { reportSettled } from './settled-report.js'
 import { readSettleAnswer } from './settlement.js'
 import { Signal } from './signal.js'
-import { decideFaulty, startSuspect } from './suspect.js'
+import { startSuspect } from './suspect.js'
 
 /** A batch with nothing left to send settles what it has after so long, and gives finished shards back, whatever is still out. */
 const PART_SETTLE_IDLE_MS = 200
@@ -22,6 +22,8 @@ const PART_SETTLE_IDLE_MS = 200
 const PART_SETTLE_BUSY_MS = 2000
 /** A batch holds at most so many claims' worth of events. */
 const CLAIMS_IN_HAND = 2
+/** While suspects wait until it ends, a batch gives back after so long what it has not sent. */
+const GIVES_WAY_AFTER_MS = 2000
 /** Of a destination that takes less than there is, a batch keeps what it takes in so long, and puts the rest aside. */
 const IN_HAND_MS = 1000
 
@@ -53,6 +55,7 @@ export class BatchServer {
   #givenBack = 0
   #nothingReadySinceMs: number | null = null
   #lastSettleMs: number
+  readonly #begunAtMs: number
   #claimMoreWaitMs = PART_SETTLE_IDLE_MS
   #claimMoreAtMs = 0
   /** The last claim ended at its bytes, not at its rows: there is more, and one settlement will do for all of it. */
@@ -68,7 +71,7 @@ export class BatchServer {
     this.#batch = new Batch(random.uuid(), prepare)
     this.#lease = new Lease(clock, settings.leaseSeconds)
     this.#signal = new Signal(clock)
-    this.#lastSettleMs = clock.nowMs()
+    this.#lastSettleMs = this.#begunAtMs = clock.nowMs()
   }
 
   /** There may be room for a request again. */
@@ -90,6 +93,7 @@ export class BatchServer {
     if (answer.events.length > 0 && suspect === undefined) claimed(answer.events.length)
     try {
       if (suspect === undefined || (await startSuspect(this.context, this.#batch.token, this.#lease, suspect))) this.#add(answer)
+      await this.#keepLease() // calls may have been slow, and a suspect's lease is short
       await this.#work(waits)
     } finally {
       this.#batch.leaveReady()
@@ -102,7 +106,7 @@ export class BatchServer {
 
   async #work(waits: () => void): Promise<void> {
     for (;;) {
-      if (!this.#mayStart()) this.#batch.leaveReady()
+      if (!this.#mayStart() || this.#givesWay()) this.#batch.leaveReady()
       this.#dispatch()
       if (this.#putAside) {
         await this.#passOver(waits)
@@ -158,9 +162,8 @@ export class BatchServer {
     await this.#keepLease()
     await this.#settle(this.#batch.finishedShards())
     waits()
-    if (this.#batch.shards.size > 0 && this.#batch.inHandCount < this.context.settings.claimRows && this.#mayStart()) {
-      await this.#claimMore()
-    }
+    const { shards, inHandCount } = this.#batch
+    if (shards.size > 0 && inHandCount < this.context.settings.claimRows && this.#mayClaimMore()) await this.#claimMore()
   }
 
   #add(answer: ClaimAnswer): void {
@@ -177,6 +180,16 @@ export class BatchServer {
     const { deadline, settings, stop } = this.context
     if (this.#lost || stop.requested || this.#failure !== null || deadline.remainingMs() <= 0) return false
     return this.#lease.remainingMs() > settings.requestTimeoutMs + LEASE_MARGIN_MS
+  }
+
+  /** Not beside a suspect, nor while suspects wait until this relay has nothing in hand. */
+  #mayClaimMore(): boolean {
+    return !this.#suspect && !this.context.suspects.wait && this.#mayStart()
+  }
+
+  #givesWay(): boolean {
+    const { clock, suspects } = this.context
+    return suspects.wait && !this.#suspect && clock.nowMs() - this.#begunAtMs > GIVES_WAY_AFTER_MS
   }
 
   #dispatch(): void {
@@ -241,10 +254,13 @@ export class BatchServer {
     const load = async (): Promise<readonly Message[]> => {
       const messages: Message[] = []
       for (const entry of entries) {
-        const message = entry.message ?? (await this.#loadMessage(entry))
-        if (message === null) continue
-        sent.push(entry)
-        messages.push(message)
+        const loaded = await loadMessage(this.context, this.#lease, entry)
+        if (isOutcome(loaded)) {
+          this.#batch.decide(entry.event, loaded)
+        } else {
+          sent.push(entry)
+          messages.push(loaded)
+        }
       }
       return messages
     }
@@ -273,25 +289,6 @@ export class BatchServer {
     if (verdict === 'leave') this.#batch.leave(entry.event)
     else if (verdict === 'again') this.#batch.again(entry)
     else this.#batch.decide(entry.event, verdict)
-  }
-
-  /** null: it will not be sent, and its outcome is decided. */
-  async #loadMessage(entry: ReadyEvent): Promise<Message | null> {
-    const { store, prepare, hardDeadline, settings } = this.context
-    const deadline = earlier(this.#lease, hardDeadline)
-    const payload = await store.readPayload(entry.event.id, { deadline }).catch((error: unknown) => {
-      // it will fail again, whenever it is read: a damaged row must not end the pass for all others
-      if (!(error instanceof SqlError && error.kind === 'permanent')) throw error
-      return decideFaulty(error, entry.destination, { ...this.context, ...settings }, entry.event)
-    })
-    if (typeof payload !== 'string') {
-      this.#batch.decide(entry.event, payload ?? rowMissing(entry.event))
-      return null
-    }
-    const prepared = prepare(entry.event, payload)
-    if (prepared.kind === 'ready' && prepared.message !== null) return prepared.message
-    if (prepared.kind === 'decided') this.#batch.decide(entry.event, prepared.outcome)
-    return null
   }
 
   // ---- lease and settlement --------------------------------------------------------------------------------------
@@ -333,9 +330,8 @@ export class BatchServer {
   /** Whether big events are claimed on, answer by answer, before anything of the batch is settled: up to the rows of one claim. */
   #mayFillUp(): boolean {
     const { readyCount, shards, inHandCount } = this.#batch
-    return (
-      this.#cutShort && readyCount === 0 && shards.size > 0 && inHandCount < this.context.settings.claimRows && this.#mayStart()
-    )
+    const hasRoom = readyCount === 0 && shards.size > 0 && inHandCount < this.context.settings.claimRows
+    return this.#cutShort && hasRoom && this.#mayClaimMore()
   }
 
   /** Only what is settled may be claimed around: so it is never due while an outcome is unsettled. */
@@ -344,11 +340,10 @@ export class BatchServer {
   }
 
   #moreDueInMs(): number {
-    const { clock, settings, suspects } = this.context
+    const { clock, settings } = this.context
     const { sentCount, shards, inHandCount } = this.#batch
-    if (this.#suspect || suspects.wait) return Number.POSITIVE_INFINITY
-    const mayClaim = sentCount > 0 && shards.size > 0 && inHandCount < CLAIMS_IN_HAND * settings.claimRows && this.#mayStart()
-    if (!mayClaim) return Number.POSITIVE_INFINITY
+    const hasRoom = sentCount > 0 && shards.size > 0 && inHandCount < CLAIMS_IN_HAND * settings.claimRows
+    if (!hasRoom || !this.#mayClaimMore()) return Number.POSITIVE_INFINITY
     return Math.max(this.#idleInMs(), this.#claimMoreAtMs - clock.nowMs())
   }
 

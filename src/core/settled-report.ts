@@ -28,8 +28,9 @@ export function reportSettled(
     if (left[outcome.kind] <= 0) continue
     left[outcome.kind] -= 1
     const settled = event(id)
-    // here, not when it is taken up: it may be given back unsent, and taken up again
-    if (settled !== undefined && settled.starts > 0) telemetry.metric('CrashedRelays', settled.starts)
+    // here, not when it is taken up: it may be given back or put aside unsent, and taken up again
+    const isUnsent = outcome.kind === 'hold' && outcome.errorCode === null
+    if (settled !== undefined && settled.starts > 0 && !isUnsent) telemetry.metric('CrashedRelays', settled.starts)
     const dimensions = outcome.destination === null ? {} : { destination: outcome.destination }
     switch (outcome.kind) {
       case 'published':

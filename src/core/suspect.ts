@@ -50,6 +50,7 @@ export function suspectLeaseSeconds({ leaseSeconds, requestTimeoutMs }: LeaseSet
 export async function startSuspect(context: StartContext, token: string, lease: Lease, suspect: ClaimedEvent): Promise<boolean> {
   const { store, settings, hardDeadline, telemetry } = context
   lease.shorten(suspectLeaseSeconds(settings))
+  if (lease.remainingMs() <= 0) return false
   if (suspect.starts > 0) {
     const { id: eventId, eventType, orderingKey, starts: crashes, reclaimedFrom: lastRelay } = suspect
     telemetry.log('event-suspected', { eventId, eventType, orderingKey, crashes, lastRelay })

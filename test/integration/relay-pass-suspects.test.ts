@@ -97,6 +97,102 @@ describe('a relay pass that meets suspects', () => {
     expect(asked).toBeLessThan(20_000)
   })
 
+  it('leave others their turn, however slow their destination is', async () => {
+    const [slow, quick] = [new ScriptedPublisher(), new ScriptedPublisher()]
+    await write(12)
+    await crash()
+    await rig.write(`SELECT 'Made', '{}', NULL, 'quick' FROM generate_series(1, 12)`)
+    let doneBefore = Number.NaN
+    slow.script = async (events, request) => {
+      await new Promise((resolve) => setTimeout(resolve, 900))
+      return acceptAll(events, request)
+    }
+    quick.script = (events, request) => {
+      if (quick.requests.length === 1) doneBefore = slow.accepted.length
+      return acceptAll(events, request)
+    }
+    // in another shard, whatever shards the suspects have
+    await rig.api.db.query(
+      `WITH free AS (SELECT shard FROM outbox_shard WHERE handed = '{}' ORDER BY shard LIMIT 1)
+       UPDATE outbox_delivery d SET shard = free.shard FROM free, outbox o WHERE o.id = d.event_id AND o.destination = 'quick'`,
+    )
+    await rig.drain({ publishers: { slow, quick } })
+    expect([slow.accepted.length, quick.accepted.length]).toEqual([12, 12])
+    expect(doneBefore).toBeLessThanOrEqual(4)
+  })
+
+  it('do not wait for all that is in hand: a relay gives back what it has not sent', async () => {
+    const queue = new ScriptedPublisher()
+    await write(40)
+    const taken = await take(500, 1)
+    await rig.api.db.query(
+      `INSERT INTO outbox (event_type, payload, ordering_key)
+       SELECT 'Chained', '{}', k FROM (SELECT 'key-' || i AS k FROM generate_series(1, 200) i WHERE outbox_key_shard('key-' || i) NOT IN
+         (SELECT shard FROM outbox_shard WHERE lease_owner = 'dead') LIMIT 1) one, generate_series(1, 25)`,
+    )
+    const at = { suspect: 0, last: 0 }
+    let chained = 0
+    queue.script = async (events, request) => {
+      const [event] = events
+      if (event!.reclaimedFrom !== null) at.suspect ||= performance.now()
+      if (events.some(({ eventType }) => eventType === 'Chained')) {
+        await new Promise((resolve) => setTimeout(resolve, 250))
+        chained += 1
+        if (chained === 1) await endLeases()
+        // what is claimed after a second tells of suspects that wait
+        if (chained === 6) await write(1)
+        at.last = performance.now()
+      }
+      return acceptAll(events, request)
+    }
+    await rig.drain({ publishers: { queue } })
+    expect(queue.accepted).toHaveLength(40 + 25 + 1)
+    expect(taken).toBeGreaterThan(0)
+    expect(at.suspect).toBeLessThan(at.last)
+    expect(queue.order.violations).toEqual([])
+  })
+
+  it('are all served in a pass of profile drain, though an answer says that nothing else is due', async () => {
+    const queue = new ScriptedPublisher()
+    await write(40)
+    await take(500, 1)
+    queue.script = async (events, request) => {
+      if (queue.requests.length === 1) {
+        await endLeases()
+        await new Promise((resolve) => setTimeout(resolve, 500))
+      }
+      return acceptAll(events, request)
+    }
+    const store: typeof rig.store = {
+      ...rig.store,
+      claim: async (options, call) => {
+        const answer = await rig.store.claim(options, call)
+        // it comes when the other batch has ended
+        if (answer.events.length === 0 && options.suspectLeaseSeconds === null)
+          await new Promise((resolve) => setTimeout(resolve, 1500))
+        return answer
+      },
+    }
+    await rig.pass({ publishers: { queue }, store })
+    expect(queue.accepted).toHaveLength(40)
+  })
+
+  it('are sent although the database is slow: a lease that is nearly used up is renewed', async () => {
+    const queue = new ScriptedPublisher()
+    await write(3)
+    await crash()
+    const store: typeof rig.store = {
+      ...rig.store,
+      start: async (token, id, options) => {
+        await new Promise((resolve) => setTimeout(resolve, 2300))
+        return rig.store.start(token, id, options)
+      },
+    }
+    // leased for 5 s, of which a request needs 3
+    await rig.pass({ publishers: { queue }, store, settings: { requestTimeoutMs: 1000 }, passMs: 15_000 })
+    expect(queue.accepted).toHaveLength(3)
+  })
+
   it('fails one that ended three relays, unsent and uncharged, and delivers the others', async () => {
     const queue = new ScriptedPublisher()
     await write(5, `'k' || i`)

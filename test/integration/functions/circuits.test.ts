@@ -105,6 +105,20 @@ describe('a fault', () => {
     expect(await states()).toMatchObject([{ failures: 6 }])
   })
 
+  test('is tried with another probe while the probe waits behind suspects', async () => {
+    const { probe, others } = await open()
+    await coolDownIsOver()
+    // an event of the probe's shard was in hand when its relay ended
+    await session.query(
+      `UPDATE outbox_shard SET handed = ARRAY[0], lease_token = gen_random_uuid(), lease_until = clock_timestamp() - interval '1 second'
+        WHERE shard = (SELECT shard FROM outbox_delivery WHERE event_id = $1)`,
+      [probe.id],
+    )
+    expect(await states()).toMatchObject([{ state: 'half-open', probeEvent: others[0]!.id }])
+    await session.query(`UPDATE outbox_shard SET handed = '{}'`)
+    expect(await states()).toMatchObject([{ probeEvent: others[0]!.id }])
+  })
+
   test('of an event that is not the probe any more changes nothing', async () => {
     const { probe, others } = await open()
     await session.query('UPDATE outbox_shard SET lease_token = gen_random_uuid()') // whoever reports it has a lease

@@ -227,6 +227,24 @@ describe('a crash', () => {
     expect(await startsOf(suspect!.id)).toBe(1)
   })
 
+  test('is not counted, and nothing is a suspect, when the server went down after the lease began', async () => {
+    await add(session, 3, { key: `'${key3}'` })
+    const [suspect] = await crash()
+    await crashAlone()
+    const { token } = await claim(session, alone)
+    expect(await start(session, token, suspect!.id)).toBe(true)
+    expect(await startsOf(suspect!.id)).toBe(2)
+    await expireLeases(session)
+    await session.query(`UPDATE outbox_shard SET served_at = pg_postmaster_start_time() - interval '1 millisecond'`)
+    const { rows } = await claim(session, alone)
+    // the crash before stays counted
+    expect(rows.map(({ starts, reclaimed_from }) => [starts, reclaimed_from])).toEqual([
+      [1, null],
+      [0, null],
+      [0, null],
+    ])
+  })
+
   test('is still counted after a settlement that keeps the shard', async () => {
     await add(session, 1, { key: `'${key3}'` })
     const [suspect] = await crash()

@@ -21,8 +21,11 @@ BEGIN
      WHERE CASE c.state
              WHEN 'closed' THEN CAST(CAST(p_wanted AS json) ->> c.destination AS integer) > 0
              -- (or it waits for something else than the cool-down: it is routed elsewhere now, or nowhere)
+             -- (nor behind suspects, which are served one by one)
              ELSE c.retry_at <= v_now AND (SELECT d.lane < 2 AND COALESCE(d.retry_at, c.retry_at) <= c.retry_at + interval '5 seconds'
-                                             FROM outbox_delivery d WHERE d.event_id = c.probe_event) IS NOT TRUE
+                                                  AND (s.lease_until > v_now OR s.handed = '{}')
+                                             FROM outbox_delivery d, outbox_shard s
+                                            WHERE d.event_id = c.probe_event AND s.shard = d.shard) IS NOT TRUE
            END
      ORDER BY c.destination FOR UPDATE SKIP LOCKED
   LOOP

@@ -14,6 +14,13 @@ BEGIN
      ORDER BY s.lease_token = p_token DESC NULLS LAST, s.served_at
        FOR UPDATE SKIP LOCKED
   LOOP
+    -- (the server went down since: the relay may well live, and only its lease could not be kept)
+    IF v_shard.served_at < pg_postmaster_start_time() AND v_shard.lease_token <> p_token THEN
+      UPDATE outbox_delivery d SET starts = d.starts - 1, start_token = NULL
+       WHERE d.shard = v_shard.shard AND d.lane IN (0, 1) AND d.seq = ANY (v_shard.handed) AND (d.start_token = v_shard.lease_token) IS TRUE;
+      UPDATE outbox_shard s SET handed = '{}' WHERE s.shard = v_shard.shard;
+      CONTINUE;
+    END IF;
     v_suspects := outbox_suspects(v_shard.shard, v_shard.handed);
     UPDATE outbox_delivery d SET lane = 2, held_by = 'key', blocks_key = true, retry_at = NULL
      WHERE d.shard = v_shard.shard AND d.lane IN (0, 1) AND d.seq = ANY (v_suspects)
