@@ -20,7 +20,7 @@ export async function operate(database: DataApiDatabase, { action, maxRows, dest
 const transientCodes = ['InternalError', 'InternalFailure', 'UnknownEntry']
 
 /**
- * What operators do when everything works again: half of what gave up on a destination is sent again, and keys that are still
+ * What operators do when everything works again: some of what gave up on a destination is sent again, and keys that are still
  * blocked go on. What failed for what it is stays failed.
  */
 export async function tidyUp(database: DataApiDatabase): Promise<void> {

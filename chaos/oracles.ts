@@ -115,14 +115,17 @@ function strangers({ committed, delivered, recorded, applied }: Evidence): reado
 
 /** What a writer was told about its transaction is so. */
 function brokenPromises({ committed, told }: Evidence): readonly string[] {
-  const known = new Set(committed.map(({ id }) => id))
+  const known = new Map(committed.map(({ id, committedUs }) => [id, committedUs]))
   return [
     ...[...told.committed]
       .filter((id) => !known.has(id))
       .map((id) => `the writer was told that event ${id} is committed; it is not`),
     ...[...told.rolledBack]
       .filter((id) => known.has(id))
-      .map((id) => `the writer was told that event ${id} is not committed; it is`),
+      .map(
+        (id) =>
+          `the writer was told that event ${id} is not committed; it is, since ${new Date(known.get(id)! / 1000).toISOString()}`,
+      ),
   ]
 }
 

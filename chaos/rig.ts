@@ -31,7 +31,9 @@ export const config = {
   requestTimeoutMs: 2_000,
   retryBaseMs: 50,
   retryCapMs: 1_500,
-  retentionSeconds: 15,
+  // (idle relays shall not use up the machine)
+  idleWaitMs: 800,
+  retentionSeconds: 60,
   cleanupRows: 200,
   routes: [{ eventType: 'SkippedOnFailure', to: 'bus', onFailure: 'skip' }],
 } as const

@@ -41,3 +41,5 @@ try {
 } finally {
   await tidy()
 }
+// by itself Node.js 20 has been seen to spin in closing the handles of processes that are gone
+process.exit()

@@ -279,7 +279,7 @@ export const stackConfigSchema = z.strictObject({
     "the relay's memory, and with it its share of a processor",
     '512',
   ),
-  retentionDays: property(days(0), 'how long delivered and discarded events are kept', '7'),
+  retentionDays: property(days(0.001), 'how long delivered and discarded events are kept', '7'),
   failedRetentionDays: property(days(1), 'how long failed events are kept before they are discarded', 'for ever'),
   passwordRotationDays: property(
     z.number().int().min(0).max(1000),

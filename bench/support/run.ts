@@ -44,4 +44,6 @@ export async function runBench<D extends OptionDefinitions>(
   } finally {
     await tidy()
   }
+  // by itself Node.js 20 has been seen to spin in closing the handles of processes that are gone
+  process.exit()
 }

@@ -214,10 +214,10 @@ export const cleanupSettings = {
   ...databaseSettings,
   retentionSeconds: setting({
     env: 'OUTBOX_RETENTION_SECONDS',
-    parse: integer(0, 315_360_000),
+    parse: integer(60, 315_360_000),
     default: 604_800,
     unit: 's',
-    doc: 'how long delivered and discarded events are kept; the default is 7 days',
+    doc: 'how long delivered and discarded events are kept; the default is 7 days. A writer may still ask for an event a minute after its commit',
   }),
   failedRetentionSeconds: setting<number | null>({
     env: 'OUTBOX_FAILED_RETENTION_SECONDS',

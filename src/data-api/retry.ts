@@ -44,9 +44,10 @@ export async function sendUntilAnswered<Answer>(
   let repeated = false
   for (let sendings = 1; ; sendings++) {
     if (deadline.remainingMs() <= 0) {
-      throw new SqlError('not-executed', 'the deadline has passed before the statement could be sent', {
+      const error = new SqlError('not-executed', 'the deadline has passed before the statement could be sent', {
         errorName: 'DeadlineExceeded',
       })
+      throw repeated ? doubtful(error) : error
     }
     try {
       const answer = await withinDeadline(call, clock, deadline)

@@ -11,8 +11,8 @@ export interface UnitOfWorkOptions {
   /**
    * A SELECT that finds a row if and only if the transaction was committed; asked when the commit's outcome is unknown, after
    * `work` has returned. A column `outcome` says more: the row proves a commit only if it is `committed`, there will never be
-   * one if it is `aborted`, and while it is `in progress` it is asked again, for up to 10 s. Default: none, and then such a
-   * commit is thrown as `ambiguous`.
+   * one if it is `aborted`, while it is `in progress` it is asked again, for up to 10 s, and `absent` proves that there was no
+   * commit in the last 60 s. Default: none, and then such a commit is thrown as `ambiguous`.
    */
   readonly proof?: (() => SqlStatement | undefined) | undefined
 }
@@ -21,6 +21,8 @@ const pauseBaseMs = 50
 /** A commit that takes longer leaves its outcome open. */
 const inProgressLimitMs = 10_000
 const inProgressPauseMs = 100
+/** What a commit wrote is there for so long at least: the shortest retention there is. */
+const absentLimitMs = 60_000
 
 interface BeginsTransactions extends SqlExecutor {
   begin(): Promise<DataApiTransaction>
@@ -60,6 +62,8 @@ async function tryOnce<Value>(
     return { committed: false, retryable: wasLostByChance(tx), error }
   }
 
+  const sentAtMs = clock.nowMs()
+  const outcomeOf = (): Promise<CommitOutcome> => lookUp(database, clock, proof?.(), sentAtMs)
   try {
     await tx.commit()
     return { committed: true, value }
@@ -67,37 +71,40 @@ async function tryOnce<Value>(
     const end = await tx.end()
     const kind = error instanceof SqlError ? error.kind : undefined
     // not found: it is over, or what lies between has sent the commit twice, and the first one worked
-    if (kind === 'transaction-lost' && (await lookUp(database, clock, proof?.())) === 'committed')
-      return { committed: true, value }
+    if (kind === 'transaction-lost' && (await outcomeOf()) === 'committed') return { committed: true, value }
     if (!(error instanceof SqlError) || kind !== 'ambiguous') {
       return { committed: false, retryable: wasLostByChance(tx), error }
     }
     // a rollback that was answered came before the commit
     if (end === 'rolled-back') return { committed: false, retryable: true, error: nothingCommitted(error) }
-    const outcome = await lookUp(database, clock, proof?.())
+    const outcome = await outcomeOf()
     if (outcome === 'committed') return { committed: true, value }
     // not there, and over: it will not come either
-    if (outcome === 'aborted' || (outcome === 'absent' && end === 'gone')) {
+    if (outcome === 'aborted' || (outcome === 'no row' && end === 'gone')) {
       return { committed: false, retryable: true, error: nothingCommitted(error) }
     }
     return { committed: false, retryable: false, error }
   }
 }
 
-/** `unknown`: there is nothing to look up, the looking up failed, or the transaction does not end. */
+/** `unknown`: there is nothing to look up, the looking up failed or came too late, or the transaction does not end. */
+type CommitOutcome = 'committed' | 'aborted' | 'no row' | 'unknown'
+
 async function lookUp(
   database: SqlExecutor,
   clock: Clock,
   proof: SqlStatement | undefined,
-): Promise<'committed' | 'aborted' | 'absent' | 'unknown'> {
+  sentAtMs: number,
+): Promise<CommitOutcome> {
   if (proof === undefined) return 'unknown'
   const deadline = deadlineAfter(clock, inProgressLimitMs)
   try {
     for (;;) {
       const [row] = (await database.execute(proof)).rows
-      if (row === undefined) return 'absent'
+      if (row === undefined) return 'no row'
       if (!('outcome' in row) || row['outcome'] === 'committed') return 'committed'
       if (row['outcome'] === 'aborted') return 'aborted'
+      if (row['outcome'] === 'absent') return clock.nowMs() - sentAtMs < absentLimitMs ? 'aborted' : 'unknown'
       if (row['outcome'] !== 'in progress' || deadline.remainingMs() <= 0) return 'unknown'
       await clock.sleep(inProgressPauseMs)
     }

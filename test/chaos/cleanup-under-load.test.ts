@@ -23,10 +23,10 @@ describe(`cleanup as a process beside relays (seed ${seed}; OUTBOX_SEED replays 
   beforeAll(async () => {
     directory = await mkdtemp(join(tmpdir(), 'outbox-cleanup-test-'))
     const configFile = join(directory, 'outbox.json')
-    // everything goes as soon as it is delivered; an hour is the shortest retention of failed events
+    // the shortest retentions: a minute, and an hour of failed events; `operate` lets time go by
     await writeFile(
       configFile,
-      JSON.stringify({ retentionSeconds: 0, failedRetentionSeconds: 3600, cleanupRows, retryBaseMs: 50 }),
+      JSON.stringify({ retentionSeconds: 60, failedRetentionSeconds: 3600, cleanupRows, retryBaseMs: 50 }),
     )
     stack = await startLocalStack({ port: 0, relays: 3, configFile, periods: { cleanup: 1 }, log: (line) => lines.push(line) })
     db = new pg.Pool({ connectionString: stack.description.databaseUrl, max: 4 })
@@ -81,6 +81,7 @@ describe(`cleanup as a process beside relays (seed ${seed}; OUTBOX_SEED replays 
     expect([...received].filter((id) => !committed.has(id))).toEqual([])
 
     // nothing but what is scheduled is left, once the last cleanup has run
+    await letTimeGoBy()
     await eventually(async () => (await rows('SELECT FROM outbox_receipt LIMIT 1')).length === 0, 30_000)
     expect(await rows(`SELECT event_type, count(*)::int AS events FROM outbox GROUP BY 1`)).toEqual([
       { event_type: 'Scheduled', events: scheduled },
@@ -129,7 +130,16 @@ describe(`cleanup as a process beside relays (seed ${seed}; OUTBOX_SEED replays 
         `UPDATE outbox_delivery SET failed_at = failed_at - interval '2 hours' WHERE event_id = ANY ($1) AND failed_at IS NOT NULL`,
         [failed.slice(failed.length / 2).map(({ id }) => id)],
       )
+      await letTimeGoBy()
       await pause(50)
     }
+  }
+
+  /** What is delivered was delivered two minutes ago. */
+  async function letTimeGoBy(): Promise<void> {
+    await db.query(
+      `UPDATE outbox_receipt SET delivered_at = delivered_at - interval '2 minutes' WHERE event_id IN
+         (SELECT event_id FROM outbox_receipt WHERE delivered_at > now() - interval '1 minute' FOR UPDATE SKIP LOCKED)`,
+    )
   }
 })

@@ -160,7 +160,7 @@ describe('the alarm on cleanup', () => {
 
   it('goes off when its time was over for a day before all was deleted, and clears when it catches up', async () => {
     // 12 s of its time are kept back, so half a second is left
-    const short = rig.configured('cleanup', { OUTBOX_RETENTION_SECONDS: '0', OUTBOX_CLEANUP_ROWS: '100' }, 12.5)
+    const short = rig.configured('cleanup', { OUTBOX_RETENTION_SECONDS: '60', OUTBOX_CLEANUP_ROWS: '100' }, 12.5)
     await rig.database.query(
       `INSERT INTO outbox_receipt (event_id, attempts, replays, delivered_at) SELECT gen_random_uuid(), 1, 0, now() - interval '1 day' FROM generate_series(1, 5000)`,
     )

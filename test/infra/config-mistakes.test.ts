@@ -351,7 +351,7 @@ const mistakes: readonly (readonly [mistake: string, changes: Readonly<Record<st
     { logRetentionDays: 10 },
     'logRetentionDays must be one of 1, 3, 5, 7, 14, 30, 60, 90, 180, 365, 731. Seen: 10',
   ],
-  ['negative retention', { retentionDays: -1 }, 'retentionDays must be at least 0. Seen: -1'],
+  ['negative retention', { retentionDays: -1 }, 'retentionDays must be at least 0.001. Seen: -1'],
   ['failed events kept for a minute', { failedRetentionDays: 0.001 }, 'failedRetentionDays must be at least 1. Seen: 0.001'],
 ]
 

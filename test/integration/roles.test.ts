@@ -26,12 +26,12 @@ describe('tables', () => {
     outbox_relay: ['SELECT * FROM outbox_meta', 'SELECT count(*) FROM outbox_meta'],
     outbox_cleanup: ['SELECT * FROM outbox_meta', 'SELECT count(*) FROM outbox_meta'],
     outbox_monitor: ['SELECT * FROM outbox_meta', 'SELECT count(*) FROM outbox_meta'],
-    outbox_operator: ['outbox_meta', 'outbox_status', 'outbox_audit'].flatMap((table) => [
+    outbox_operator: ['outbox_meta', 'outbox_status', 'outbox_circuit', 'outbox_audit'].flatMap((table) => [
       `SELECT * FROM ${table}`,
       `SELECT count(*) FROM ${table}`,
     ]),
   }
-  const tables = ['', '_delivery', '_receipt', '_shard', '_meta', '_audit', '_migration', '_status'].map(
+  const tables = ['', '_delivery', '_receipt', '_shard', '_meta', '_circuit', '_audit', '_migration', '_status'].map(
     (name) => `outbox${name}`,
   )
 
@@ -52,6 +52,11 @@ describe('tables', () => {
     expect(may.sort()).toEqual([...allowed[role]!].sort())
     expect(await as(role, `SELECT nextval('outbox_delivery_seq')`)).toBe(denied)
     expect(await as(role, `UPDATE outbox SET payload = '1'`)).toBe(denied)
+    expect(await as(role, 'UPDATE outbox_delivery SET attempts = 0')).toBe(denied)
+    expect(await as(role, 'UPDATE outbox_shard SET handed = handed')).toBe(denied)
+    expect(await as(role, `UPDATE outbox_circuit SET state = 'closed'`)).toBe(denied)
+    expect(await as(role, `UPDATE outbox_receipt SET discarded = true`)).toBe(denied)
+    expect(await as(role, `UPDATE outbox_audit SET reason = 'x'`)).toBe(denied)
     expect(await as(role, 'SELECT payload FROM outbox')).toBe(denied)
   })
 

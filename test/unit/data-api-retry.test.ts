@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import type { Clock } from '../../src/core/clock.js'
 import { deadlineAfter } from '../../src/core/deadline.js'
 import type { SqlFailureKind } from '../../src/core/errors.js'
 import { sendUntilAnswered } from '../../src/data-api/retry.js'
@@ -15,9 +16,14 @@ const sqlError = (state: string): Error => failing('DatabaseErrorException', `ER
 /** Fails with the n-th error on call n; `null` or nothing left: answers. */
 async function send(
   errors: readonly (Error | null)[],
-  { again = anyTransient, deadlineMs = 60_000, random = 0, forever = false } = {},
+  { again = anyTransient, deadlineMs = 60_000, random = 0, forever = false, oversleepMs = 0 } = {},
 ): Promise<{ outcome: string; repeated: boolean | undefined; sendings: number; slept: number[]; message: string }> {
   const clock = new TestClock()
+  const busy: Clock = {
+    nowMs: () => clock.nowMs(),
+    epochMs: () => clock.epochMs(),
+    sleep: (ms, signal) => clock.sleep(signal === undefined ? ms + oversleepMs : ms, signal),
+  }
   let sendings = 0
   const call = (): Promise<string> => {
     const error = forever ? errors[0] : errors[sendings]
@@ -25,7 +31,7 @@ async function send(
     return error === undefined || error === null ? Promise.resolve('answered') : Promise.reject(error)
   }
   const policy = {
-    clock,
+    clock: busy,
     random: { next: () => random, uuid: () => '' },
     deadline: deadlineAfter(clock, deadlineMs),
     again,
@@ -140,6 +146,11 @@ describe('Once a sending was ambiguous', () => {
     const { outcome, message } = await send([failing('InternalServerErrorException', '', 500), error])
     expect(outcome).toBe('ambiguous')
     expect(message).toMatch(/^an earlier sending may have run; the last one failed with /)
+  })
+
+  test('a deadline that passes while a busy machine sleeps too long ends in doubt too', async () => {
+    const errors = [failing('InternalServerErrorException', '', 500)]
+    expect(await send(errors, { deadlineMs: 10_000, oversleepMs: 20_000 })).toMatchObject({ outcome: 'ambiguous', sendings: 1 })
   })
 
   test('throttling until the deadline ends in doubt too', async () => {

@@ -92,16 +92,16 @@ export interface TransactionTrace {
 }
 
 /**
- * What became of a transaction: column `outcome`, `committed`, `aborted` or `in progress`; null if it is too long ago, or if it
- * wrote no event and its server has been restarted since. Its event proves that it committed. That it never will is known from
- * the server; from one that was restarted, by the event that is not there.
+ * What became of a transaction: column `outcome`, `committed`, `aborted`, `in progress` or `absent`; null if it is too long ago, or
+ * if it wrote no event and its server has been restarted since. Its event proves that it committed. That it never will is known
+ * from the server. One that was restarted knows only that the event is not there: never written, or cleaned up since.
  */
 export function commitOutcomeStatement({ eventId, xid, server }: TransactionTrace, schema: string): SqlStatement {
   return {
     // a number that counts as committed without its event was committed during this very look, or is another transaction's
     sql: `SELECT CASE
          WHEN EXISTS (SELECT 1 FROM ${quotedSchema(schema)}.outbox WHERE id = CAST(:id AS uuid)) THEN 'committed'
-         WHEN :server <> CAST(pg_postmaster_start_time() AS text) THEN CASE WHEN CAST(:id AS uuid) IS NOT NULL THEN 'aborted' END
+         WHEN :server <> CAST(pg_postmaster_start_time() AS text) THEN CASE WHEN CAST(:id AS uuid) IS NOT NULL THEN 'absent' END
          WHEN CAST(:id AS uuid) IS NULL THEN pg_xact_status(CAST(:xid AS xid8))
          ELSE replace(pg_xact_status(CAST(:xid AS xid8)), 'committed', 'in progress') END AS outcome`,
     parameters: { id: eventId ?? null, xid, server },

@@ -3,6 +3,7 @@ import { afterAll, beforeEach, describe, expect, it, vi } from 'vitest'
 import { startPostgres } from '../../../src/local/postgres/launcher.js'
 import { createOutbox, createDataApiDatabase } from '../../../src/writer/index.js'
 import { createRdsDataClient } from '../../../src/data-api/client.js'
+import { systemClock } from '../../../src/data-api/system-clock.js'
 import type { FaultRule, InjectedFault } from '../../support/data-api.js'
 import { relayRig } from '../../support/relay.js'
 import { ScriptedPublisher } from '../../support/scripted-publisher.js'
@@ -93,6 +94,30 @@ describe('PostgreSQL killed under a writer', () => {
     })
   })
 
+  it('at its commit, which worked: what was delivered and cleaned up before the writer asks is not written again', async () => {
+    let lateMs = 0
+    const clock = { ...systemClock, nowMs: () => systemClock.nowMs() + lateMs }
+    const client = createRdsDataClient(clientConfig)
+    const late = createOutbox({
+      database: createDataApiDatabase({ resourceArn, secretArn, database: name, client, clock }),
+    })
+    const meanwhile = async () => {
+      await postgres.crash()
+      await postgres.restart()
+      await vi.waitFor(() => rig.api.db.query('DELETE FROM outbox_delivery'), { timeout: 60_000 })
+      await rig.api.db.query('DELETE FROM outbox')
+      // the shortest retention
+      lateMs = 60_000
+    }
+    rig.api.inject({ operation: 'CommitTransaction', fault: { kind: 'drop-reply', meanwhile } })
+    const placed = late.transaction(async (tx) => {
+      await tx.execute('INSERT INTO orders (id) VALUES (CAST(:id AS uuid))', { id: randomUUID() })
+      return tx.writeEvents([{ eventType: 'OrderCreated', payload: {} }])
+    })
+    await expect(placed).rejects.toMatchObject({ kind: 'ambiguous' })
+    expect(await rig.api.db.query('SELECT 1 AS n FROM orders')).toEqual([{ n: 1 }])
+  })
+
   const crashes: readonly (readonly [what: string, crash: () => Promise<void>, outcome: 'tried again' | 'ambiguous'])[] = [
     [
       'and the server is started anew',
@@ -107,7 +132,11 @@ describe('PostgreSQL killed under a writer', () => {
       async () => {
         const victim = await rig.api.db.connect()
         const { rows } = await victim.query<{ pid: number }>('SELECT pg_backend_pid() AS pid')
+        // until all others are ended, the server works on, and writes out what must be lost
+        const witness = await rig.api.db.connect()
+        const ended = new Promise((resolve) => witness.once('error', resolve).once('end', resolve))
         process.kill(rows[0]!.pid, 'SIGKILL')
+        await ended
         await vi.waitFor(() => rig.api.db.query('SELECT 1'), { timeout: 60_000 })
       },
       // nothing tells the two apart, so nobody says committed

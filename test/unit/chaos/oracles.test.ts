@@ -181,6 +181,16 @@ describe('the oracles of the chaos rig', () => {
       /event c was charged/,
     ],
     [
+      'an event that failed for crashes where none were made',
+      {
+        scenario: scenarios.database,
+        deaths: 8,
+        settled: [...good.settled, settled('d', { lane: 3, starts: 3, code: 'CrashedRelays' })],
+      },
+      {},
+      /failed without a reason: event d, CrashedRelays/,
+    ],
+    [
       'a run in which nothing was charged',
       { settled: [], answers: [], failed: new Set(), discarded: new Set(['d']), faultsInjected: 500 },
       { faultsInjected: 500 },
