@@ -113,6 +113,14 @@ export const mutantsOfPublishing: readonly Mutant[] = [
     killers: [{ file: 'test/unit/bisect.test.ts', test: 'asks before each request, and leaves unsent what it may not send' }],
   },
   {
+    name: 'claim-after-publishing',
+    breaks: 'the next batch is claimed when all of the last one is published, not meanwhile',
+    file: 'src/core/relay-pass.ts',
+    find: 'const SENDING_BATCHES = 2',
+    replace: 'const SENDING_BATCHES = 1',
+    killers: [{ file: 'test/integration/relay-pass.test.ts', test: 'claims the next batch while it publishes' }],
+  },
+  {
     name: 'skip-an-event-whose-payload-is-missing',
     breaks: 'an event whose payload cannot be fetched counts as published',
     file: 'src/core/load-message.ts',

@@ -93,7 +93,8 @@ export class BatchServer {
     if (answer.events.length > 0 && suspect === undefined) claimed(answer.events.length)
     try {
       if (suspect === undefined || (await startSuspect(this.context, this.#batch.token, this.#lease, suspect))) this.#add(answer)
-      await this.#keepLease() // calls may have been slow, and a suspect's lease is short
+      // its lease is short, and the calls may have been slow
+      if (this.#suspect) await this.#keepLease()
       await this.#work(waits)
     } finally {
       this.#batch.leaveReady()

@@ -13,8 +13,6 @@ const keys = 200
 const leaseSeconds = 25
 /** Of a suspect, with a request timeout of 5 s. */
 const suspectLeaseSeconds = 11
-/** For starting processes and for finding work, on a busy machine; nothing of it is a lease. */
-const slackMs = 90_000
 
 const handlers = fileURLToPath(new URL('../../dist/lambdas', import.meta.url))
 
@@ -67,6 +65,12 @@ describe.each([
   const count = async (of: string) => (await database.query<{ n: number }>(`SELECT count(*)::int AS n FROM ${of}`)).rows[0]!.n
 
   it('is failed with evidence after exactly three counted crashes; the others are delivered, in order per key, and within a lease but for its shard', async () => {
+    // each lease that ran out, when another relay takes its shard over
+    await database.query(
+      `CREATE TABLE run_out (shard smallint);
+       CREATE FUNCTION run_out() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS $$ BEGIN INSERT INTO public.run_out VALUES (NEW.shard); RETURN NULL; END $$;
+       CREATE TRIGGER run_out AFTER UPDATE ON outbox_shard FOR EACH ROW WHEN (OLD.lease_token <> NEW.lease_token) EXECUTE FUNCTION run_out()`,
+    )
     // one of its own key stands in the middle, with others of its key behind it
     await database.query(
       `INSERT INTO outbox (event_type, payload, ordering_key)
@@ -86,16 +90,14 @@ describe.each([
       .toBeGreaterThan(0)
     const crashedAt = performance.now() - leaseSeconds * 1000
     const inShard = `outbox_delivery d WHERE d.shard <> (SELECT p.shard FROM outbox_delivery p JOIN outbox o ON o.id = p.event_id WHERE o.event_type = 'Poison')`
-    await expect.poll(() => count(inShard), { timeout: 180_000, interval: 50 }).toBe(0)
+    await expect.poll(() => count(inShard), { timeout: 240_000, interval: 50 }).toBe(0)
     const othersMs = performance.now() - crashedAt
     await expect.poll(() => count('outbox_delivery WHERE lane < 3'), { timeout: 180_000, interval: 50 }).toBe(0)
     const allMs = performance.now() - crashedAt
     console.log(
       `crash to others ${Math.round(othersMs)} ms, to all ${Math.round(allMs)} ms, begun ${Math.round(performance.now() - begunAt)} ms ago`,
     )
-    expect(othersMs).toBeLessThan(leaseSeconds * 1000 + slackMs)
     expect(allMs).toBeGreaterThan((leaseSeconds + 3 * suspectLeaseSeconds) * 1000 - 1000)
-    expect(allMs).toBeLessThan(3 * leaseSeconds * 1000 + slackMs)
 
     const { rows } = await database.query(
       'SELECT event_type, status, attempts, last_error_code, last_error FROM outbox_status WHERE failed_at IS NOT NULL',
@@ -103,6 +105,14 @@ describe.each([
     expect(rows).toMatchObject([{ event_type: 'Poison', status: 'failed', attempts: 0, last_error_code: 'CrashedRelays' }])
     expect((rows[0] as { last_error: string }).last_error).toMatch(/^3 relays ended, .*the last one: [0-9a-f-]{36}/)
     expect(await count('outbox_receipt')).toBe(events)
+
+    // whatever this machine's speed is: its shard waited for one lease and three short ones, another for one at most
+    const { rows: waits } = await database.query<{ own: boolean; leases: number }>(
+      `SELECT r.shard = (SELECT shard FROM outbox_delivery WHERE lane = 3) AS own, CAST(max(r.leases) AS integer) AS leases
+         FROM (SELECT shard, count(*) AS leases FROM run_out GROUP BY shard) r GROUP BY 1 ORDER BY 1`,
+    )
+    expect(waits.filter(({ own, leases }) => leases > (own ? 4 : 1))).toEqual([])
+    expect(waits.find(({ own }) => own)).toEqual({ own: true, leases: 4 })
 
     const suspected = lines.flatMap((line) => /"A relay ended with one event in hand".*"crashes":(\d)/.exec(line)?.[1] ?? [])
     expect(suspected).toEqual(['1', '2', '3'])
@@ -118,5 +128,5 @@ describe.each([
     expect(outOfOrder(deliveries)).toEqual([])
     // what was in hand may be doubled once, whatever was served alone is not
     expect(deliveries.length - events).toBeLessThanOrEqual(1000)
-  }, 400_000)
+  }, 500_000)
 })

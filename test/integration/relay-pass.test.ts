@@ -45,6 +45,30 @@ describe('a relay pass', () => {
     expect(queue.accepted.map(({ eventType }) => eventType)).toEqual(['Later', 'Late'])
   })
 
+  it('claims the next batch while it publishes the last one', async () => {
+    const queue = new ScriptedPublisher()
+    await rig.write(`SELECT 'Made', '{"i": ' || i || '}', NULL, NULL FROM generate_series(1, 200) i`)
+    queue.script = async (events, request) => {
+      await new Promise((resolve) => setTimeout(resolve, 100))
+      return acceptAll(events, request)
+    }
+    /** How many were accepted when each claim brought events. */
+    const accepted: number[] = []
+    const store: typeof rig.store = {
+      ...rig.store,
+      claim: async (options, call) => {
+        const answer = await rig.store.claim(options, call)
+        if (answer.events.length > 0) accepted.push(queue.accepted.length)
+        return answer
+      },
+    }
+    await rig.pass({ publishers: { queue }, store, settings: { claimRows: 60, requestsInFlight: 1 } })
+    expect(queue.accepted).toHaveLength(200)
+    // the first has five requests at least
+    expect(accepted[0]).toBe(0)
+    expect(accepted[1]).toBeLessThan(50)
+  })
+
   it('costs two calls a batch: one claim, one settlement', async () => {
     const queue = new ScriptedPublisher()
     await rig.write(`SELECT 'Made', '{"i": ' || i || '}', NULL, NULL FROM generate_series(1, 400) i`)

@@ -108,6 +108,28 @@ describe('an operation', () => {
     expect(await count(session, 'outbox_audit')).toBe(1)
   })
 
+  test('is undone, whatever it is, when its audit row cannot be written', async () => {
+    await sixFailed()
+    await operate(session, 'redrive', { orderingKey: 'k6' })
+    await drain(session)
+    await session.query('ALTER TABLE outbox DISABLE TRIGGER outbox_enqueue')
+    await add(session, 1, { type: 'stateless' })
+    await session.query('ALTER TABLE outbox ENABLE TRIGGER outbox_enqueue')
+    const statuses = () => session.query('SELECT id, status, detail, replays FROM outbox_status ORDER BY id')
+    const before = await statuses()
+    await session.query('ALTER TABLE outbox_audit ADD CONSTRAINT none CHECK (false) NOT VALID')
+    try {
+      for (const action of ['redrive', 'discard', 'release']) {
+        expect([action, await sqlStateOf(operate(session, action))]).toEqual([action, '23514'])
+      }
+      expect(await sqlStateOf(replay(session))).toBe('23514')
+      expect(await sqlStateOf(repair(session))).toBe('23514')
+    } finally {
+      await session.query('ALTER TABLE outbox_audit DROP CONSTRAINT none')
+    }
+    expect(await statuses()).toEqual(before)
+  })
+
   test('that is unknown, or by nobody, is refused', async () => {
     await sixFailed()
     expect(await sqlStateOf(session.query(`SELECT outbox_operate('x', '{}', 1, false, 'a', 'b')`))).toBe('22023')
