@@ -8,7 +8,7 @@ import { startLocalStack, type LocalStack } from '../../src/local/stack.js'
 import { outboxClients } from '../support/outbox-clients.js'
 import { outOfOrder, readQueue } from '../support/queue-reader.js'
 
-const events = 10_000
+const events = Number(process.env['OUTBOX_CRASH_EVENTS'] ?? 2000)
 const keys = 200
 const leaseSeconds = 25
 /** Of a suspect, with a request timeout of 5 s. */
