@@ -3,7 +3,7 @@ import { defineConfig } from 'vitest/config'
 /** One project per test tier (CONTRIBUTING.md): `npx vitest run --project unit`. */
 const tier = (
   name: string,
-  options: { timeoutMs: number; needsServices?: boolean; alone?: boolean; only?: string; not?: string },
+  options: { timeoutMs: number; needsServices?: boolean; alone?: boolean; shared?: boolean; only?: string; not?: string },
 ) => ({
   extends: true as const,
   test: {
@@ -12,6 +12,8 @@ const tier = (
     ...(options.not === undefined ? {} : { exclude: [options.not] }),
     testTimeout: options.timeoutMs,
     hookTimeout: 60_000,
+    // files that keep nothing to themselves in a module load the code of the product once, not each anew
+    isolate: options.shared !== true,
     // after all the others and one file at a time
     ...(options.alone === true ? { maxWorkers: 1, sequence: { groupOrder: 1 } } : {}),
     ...(options.needsServices === true ? { globalSetup: ['test/support/global-setup.ts'] } : {}),
@@ -32,9 +34,9 @@ export default defineConfig({
         : ['default', ['json', { outputFile: process.env.OUTBOX_TEST_RESULTS }]],
     coverage: { provider: 'v8', include: ['src/core/**/*.ts', 'src/store/**/*.ts'], reporter: ['text', 'json-summary'] },
     projects: [
-      tier('unit', { timeoutMs: 10_000 }),
-      tier('property', { timeoutMs: 60_000 }),
-      tier('contract', { timeoutMs: 60_000, needsServices: true }),
+      tier('unit', { timeoutMs: 10_000, shared: true }),
+      tier('property', { timeoutMs: 60_000, shared: true }),
+      tier('contract', { timeoutMs: 60_000, needsServices: true, shared: true }),
       tier('integration', { timeoutMs: 120_000, needsServices: true }),
       tier('infra', { timeoutMs: 60_000, needsServices: true }),
       tier('e2e', { timeoutMs: 120_000, needsServices: true }),
