@@ -1,12 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { accountIn } from '../../src/publishers/account.js'
-import {
-  DestinationCheck,
-  READ_TIMEOUT_MS,
-  REFRESH_MS,
-  type Described,
-  type Description,
-} from '../../src/publishers/destination-check.js'
+import { DestinationCheck, REFRESH_MS, type Described, type Description } from '../../src/publishers/destination-check.js'
 import { createEventBridgeClient } from '../../src/publishers/eventbridge/client.js'
 import { describeBus } from '../../src/publishers/eventbridge/describe.js'
 import { parseBytes } from '../../src/publishers/size-attribute.js'
@@ -189,7 +183,7 @@ describe('the description', () => {
   const queueUrl = `https://sqs.us-east-1.amazonaws.com/${own}/orders`
   const queueArn = `arn:aws:sqs:us-east-1:${own}:orders`
   const topicArn = `arn:aws:sns:us-east-1:${own}:orders`
-  const soon = () => AbortSignal.timeout(READ_TIMEOUT_MS)
+  const soon = () => AbortSignal.timeout(10_000)
 
   beforeAll(async () => {
     service = await startScriptedService()
