@@ -79,7 +79,7 @@ export function usage(): string {
     ),
     line('scenario', 'one of:'),
     ...Object.entries(scenarios).map(([name, { doc }]) => `      ${name.padEnd(13)} ${doc}`),
-    line('log', 'a file for every line that the functions log, and for what happened to them'),
+    line('log', 'a file for every line that the functions log, for what happened to them, and for failures of writers'),
     line('json', 'nothing but the result on stdout'),
   ].join('\n')
 }
