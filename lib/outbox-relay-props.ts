@@ -167,7 +167,7 @@ export interface OutboxRelayProps {
    */
   readonly relay?: RelayTuning
   /**
-   * How long delivered and discarded events are kept.
+   * How long delivered and discarded events are kept: a minute at least, in which a writer may still ask for them.
    *
    * @default Duration.days(7)
    */
