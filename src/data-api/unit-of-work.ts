@@ -1,6 +1,6 @@
 import type { Clock } from '../core/clock.js'
 import { deadlineAfter } from '../core/deadline.js'
-import { SqlError } from '../core/errors.js'
+import { SqlError, type SqlFailureKind } from '../core/errors.js'
 import type { SqlExecutor, SqlStatement } from '../core/ports.js'
 import type { Connection } from './connection.js'
 import type { DataApiTransaction } from './transaction.js'
@@ -62,28 +62,27 @@ async function tryOnce<Value>(
     return { committed: false, retryable: wasLostByChance(tx), error }
   }
 
+  const lostBefore = tx.lostBy()
   const sentAtMs = clock.nowMs()
-  const outcomeOf = (): Promise<CommitOutcome> => lookUp(database, clock, proof?.(), sentAtMs)
+  const statement = proof?.()
   try {
     await tx.commit()
     return { committed: true, value }
   } catch (error) {
     const end = await tx.end()
-    const kind = error instanceof SqlError ? error.kind : undefined
+    if (!(error instanceof SqlError)) return { committed: false, retryable: wasLostByChance(tx), error }
     // not found: it is over, or what lies between has sent the commit twice, and the first one worked
-    if (kind === 'transaction-lost' && (await outcomeOf()) === 'committed') return { committed: true, value }
-    if (!(error instanceof SqlError) || kind !== 'ambiguous') {
-      return { committed: false, retryable: wasLostByChance(tx), error }
-    }
+    const notFound = error.kind === 'transaction-lost' && lostBefore === undefined && statement !== undefined
+    if (error.kind !== 'ambiguous' && !notFound) return { committed: false, retryable: wasLostByChance(tx), error }
     // a rollback that was answered came before the commit
-    if (end === 'rolled-back') return { committed: false, retryable: true, error: nothingCommitted(error) }
-    const outcome = await outcomeOf()
+    if (end === 'rolled-back' && !notFound) return { committed: false, retryable: true, error: nothingCommitted(error) }
+    const outcome = await lookUp(database, clock, statement, sentAtMs)
     if (outcome === 'committed') return { committed: true, value }
     // not there, and over: it will not come either
-    if (outcome === 'aborted' || (outcome === 'no row' && end === 'gone')) {
-      return { committed: false, retryable: true, error: nothingCommitted(error) }
+    if (outcome === 'aborted' || (outcome === 'no row' && (end === 'gone' || notFound))) {
+      return { committed: false, retryable: true, error: notFound ? error : nothingCommitted(error) }
     }
-    return { committed: false, retryable: false, error }
+    return { committed: false, retryable: false, error: notFound ? inDoubt(error) : error }
   }
 }
 
@@ -120,9 +119,14 @@ function wasLostByChance(tx: DataApiTransaction): boolean {
 }
 
 function nothingCommitted(error: SqlError): SqlError {
-  return new SqlError('transaction-lost', `nothing was committed: ${error.message}`, {
-    errorName: error.errorName,
-    sqlState: error.sqlState,
-    cause: error,
-  })
+  return saying('transaction-lost', 'nothing was committed', error)
+}
+
+function inDoubt(error: SqlError): SqlError {
+  const answer = error.cause instanceof SqlError ? error.cause : error
+  return saying('ambiguous', 'the outcome of the commit could not be looked up', answer)
+}
+
+function saying(kind: SqlFailureKind, what: string, error: SqlError): SqlError {
+  return new SqlError(kind, `${what}: ${error.message}`, { errorName: error.errorName, sqlState: error.sqlState, cause: error })
 }

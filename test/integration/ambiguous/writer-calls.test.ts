@@ -78,6 +78,14 @@ test('A commit that is sent twice without telling is known by what it wrote: it 
   await expectOnce(ids)
 })
 
+test('A commit that is sent twice without telling, and cannot be looked up, is ambiguous: it is not repeated', async () => {
+  service.server.inject({ operation: 'CommitTransaction', fault: { kind: 'twice' } })
+  const fault = { kind: 'error', name: 'AccessDeniedException', status: 403 } as const
+  service.server.inject({ operation: 'Execute', match: 'AS outcome', times: 100, fault })
+  await expect(placeOrder()).rejects.toMatchObject({ kind: 'ambiguous' })
+  expect(begun()).toBe(1)
+})
+
 describe('A call that arrives late', () => {
   const heldBack = (rule: Omit<FaultRule, 'fault'>) => {
     let arrive = (): void => undefined
