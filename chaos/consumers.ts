@@ -5,6 +5,7 @@ import {
   SQSClient,
   type Message,
 } from '@aws-sdk/client-sqs'
+import { setMaxListeners } from 'node:events'
 import { setTimeout as pause } from 'node:timers/promises'
 import type { DataApiDatabase } from '../src/data-api/database.js'
 import { createInbox } from '../src/inbox/index.js'
@@ -17,7 +18,7 @@ export interface Delivered {
   messages: number
 }
 
-const receiversPerQueue = 2
+const receiversPerQueue = 4
 /** Longer than the inbox takes for ten events while the database is up; what it could not do comes again. */
 const visibilitySeconds = 10
 
@@ -36,6 +37,7 @@ export class Consumers {
     this.#client = new SQSClient({ endpoint, region, credentials, useQueueUrlAsEndpoint: false, md5: false })
     this.#inbox = createInbox({ database, schema: 'chaos' })
     this.#queueUrls = Object.values(queues)
+    setMaxListeners(0, this.#stop.signal)
     this.#loops = this.#queueUrls.flatMap((url) => Array.from({ length: receiversPerQueue }, () => this.#receive(url)))
   }
 
@@ -71,10 +73,12 @@ export class Consumers {
           }),
           { abortSignal },
         )
-        const handled = await Promise.all(messages.map((message) => this.#handle(message)))
-        const Entries = handled.flatMap((ReceiptHandle, index) =>
-          ReceiptHandle === undefined ? [] : [{ Id: String(index), ReceiptHandle }],
-        )
+        const Entries = []
+        // one after the other: all at once they would take the connections that the writers' transactions need to end
+        for (const [index, message] of messages.entries()) {
+          const ReceiptHandle = await this.#handle(message)
+          if (ReceiptHandle !== undefined) Entries.push({ Id: String(index), ReceiptHandle })
+        }
         // lost here, it comes once more, and the inbox knows it
         if (Entries.length > 0) await this.#client.send(new DeleteMessageBatchCommand({ QueueUrl, Entries }))
       } catch {

@@ -1,3 +1,4 @@
+import { setMaxListeners } from 'node:events'
 import { createWriteStream } from 'node:fs'
 import { setTimeout as pause } from 'node:timers/promises'
 import pg from 'pg'
@@ -38,7 +39,8 @@ export const config = {
   routes: [{ eventType: 'SkippedOnFailure', to: 'bus', onFailure: 'skip' }],
 } as const
 
-const healSeconds = 180
+/** What a run leaves waiting grows with it. */
+const healSecondsOf = (seconds: number) => 180 + seconds
 const progressMs = 15_000
 
 /** Writes, breaks, heals, and collects the evidence of one run. */
@@ -74,6 +76,8 @@ export async function runChaos(options: ChaosOptions, tools: BenchTools): Promis
   fleet.start()
   const operations = Array.from({ length: writers }, (_, writer) => operationsOf({ seed, seconds }, writer))
   const stop = new AbortController()
+  // every writer waits for it
+  setMaxListeners(0, stop.signal)
   tools.atEnd(() => {
     stop.abort()
     return Promise.resolve()
@@ -115,7 +119,8 @@ export async function runChaos(options: ChaosOptions, tools: BenchTools): Promis
   const stoppedGauges = await compareGauges(bench)
   tools.say('healing: the queue')
   fleet.start()
-  await drain(bench)
+  const healSeconds = healSecondsOf(seconds)
+  await drain(bench, healSeconds)
   await fleet.stop()
   const gauges = [...stoppedGauges, ...(await compareGauges(bench))]
   tools.say('healing: the consumers')
@@ -148,7 +153,7 @@ async function prepareDatabase({ stack, database, query }: BenchStack): Promise<
 }
 
 /** Waits until nothing is left to deliver, while operators let blocked keys go on. What is left then is stuck. */
-async function drain({ query, database }: BenchStack): Promise<void> {
+async function drain({ query, database }: BenchStack, healSeconds: number): Promise<void> {
   await tidyUp(database)
   const isEmpty = async () => {
     await releaseAll(database)

@@ -4,7 +4,7 @@ import { startLocalStack, type LocalStack } from '../../src/local/stack.js'
 import { watchDoubleClaims } from '../support/double-claims.js'
 import { outOfOrder, readQueue, type Delivery } from '../support/queue-reader.js'
 
-const events = Number(process.env.OUTBOX_CHAOS_EVENTS ?? 20_000)
+const events = Number(process.env.OUTBOX_CHAOS_EVENTS ?? 10_000)
 const keys = 1000
 const writers = 4
 const seed = Number(process.env.OUTBOX_SEED ?? Date.now() % 1_000_000)

@@ -31,8 +31,8 @@ export interface Connections {
   close(): Promise<void>
 }
 
-/** One pool for each login and database. Below PostgreSQL's own limit of 200 in the local stack, with room for others. */
-const POOL_SIZE = 60
+/** One pool for each login and database. Below the limit of 300 of the local PostgreSQL, with room for others. */
+const POOL_SIZE = 100
 /** After that a call is told that the database is not available, as if no connection could be made. */
 const CONNECT_TIMEOUT_MS = 10_000
 

@@ -173,7 +173,7 @@ interface Server {
 
 async function launchServer(launch: Launch, port: number): Promise<Server> {
   const settings = [
-    ...['listen_addresses=127.0.0.1', `port=${port}`, 'unix_socket_directories=', 'max_connections=200'],
+    ...['listen_addresses=127.0.0.1', `port=${port}`, 'unix_socket_directories=', 'max_connections=300'],
     // files in the data directory instead of /dev/shm, so that a killed server leaves nothing outside of it
     ...['dynamic_shared_memory_type=mmap', 'timezone=UTC', 'log_timezone=UTC', ...launch.settings],
   ]
