@@ -13,7 +13,7 @@ export const mutantsOfTheQueue: readonly Mutant[] = [
     name: 'swallow-an-ambiguous-commit',
     breaks: 'a commit without an answer is reported as committed, without a look',
     file: UNIT_OF_WORK,
-    find: 'const outcome = await outcomeOf()\n',
+    find: 'const outcome = await lookUp(database, clock, statement, sentAtMs)\n',
     replace: "const outcome = 'committed' as CommitOutcome\n",
     killers: [{ file: 'test/integration/writer.test.ts', test: 'stays ambiguous if there is no event to look up' }],
   },

@@ -36,7 +36,7 @@ export class Circuits {
   #known: ReadonlyMap<string, Circuit> = new Map()
   readonly #changing = new Map<string, Promise<void>>()
   readonly #signal: Signal
-  /** When the newest answer was asked for. */
+  /** Of when the newest answer is. */
   #newestMs = Number.NEGATIVE_INFINITY
   /** When `run` looks again by itself; -infinity while it does not wait. */
   #wakesAtMs = Number.NEGATIVE_INFINITY
@@ -51,11 +51,12 @@ export class Circuits {
   /**
    * What the database says: all circuits that are not closed, or have events aside.
    *
-   * @param askedAtMs - when the call was sent: an answer that is older than another one is no news
+   * @param asOfMs - when the call was sent: an answer that is older than another one is no news. Of a call that changed a circuit,
+   *   when it was answered: while it was repeated, others were asked that did not see the change
    */
-  heed(circuits: readonly Circuit[], askedAtMs: number): void {
-    if (askedAtMs < this.#newestMs) return
-    this.#newestMs = askedAtMs
+  heed(circuits: readonly Circuit[], asOfMs: number): void {
+    if (asOfMs < this.#newestMs) return
+    this.#newestMs = asOfMs
     this.#known = new Map(circuits.map((circuit) => [circuit.destination, circuit]))
     if (this.options.clock.nowMs() + this.#waitMs() < this.#wakesAtMs) this.#signal.raise()
   }
@@ -189,12 +190,11 @@ export class Circuits {
     const fault = sender.lastFault
     if (fault === undefined) return
     const coolDown = coolDownMs(failures, settings.policy, random)
-    const askedAtMs = clock.nowMs()
     const answer = await store.circuitFault(
       { token, destination, event, failures, coolDownMs: coolDown, fault },
       { deadline: hardDeadline },
     )
-    this.heed(answer.circuits, askedAtMs)
+    this.heed(answer.circuits, clock.nowMs())
     sender.resume()
     if (!answer.changed) return
     telemetry.log('circuit-opened', {
@@ -211,9 +211,8 @@ export class Circuits {
 
   async #close(destination: string, probe: { readonly token: string; readonly event: string } | null): Promise<void> {
     const { store, telemetry, hardDeadline, clock } = this.options
-    const askedAtMs = clock.nowMs()
     const answer = await store.closeCircuit(destination, probe, { deadline: hardDeadline })
-    this.heed(answer.circuits, askedAtMs)
+    this.heed(answer.circuits, clock.nowMs())
     if (answer.changed) telemetry.log('circuit-closed', { destination })
   }
 }

@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, it, vi } from 'vitest'
 import type { PublishAnswer } from '../../../src/core/outcome.js'
-import type { InjectedFault } from '../../support/data-api.js'
+import { callFailures } from '../../support/call-failures.js'
 import { relayRig } from '../../support/relay.js'
 import { accepted, ScriptedPublisher } from '../../support/scripted-publisher.js'
 
@@ -8,30 +8,10 @@ const rig = await relayRig()
 beforeEach(() => rig.reset())
 
 const events = 60
-const timedOut = { name: 'StatementTimeoutException', message: 'Request timed out. dbConnectionId: 1' }
-const unavailable = { name: 'DatabaseUnavailableException', status: 504, message: '' }
-const broken = {
-  name: 'DatabaseErrorException',
-  message: 'ERROR: terminating connection due to administrator command; Error code: 0; SQLState: 57P01',
-}
-
-/** What becomes of a call, and whether it had its effect before. */
-const failures: readonly (readonly [what: string, fault: InjectedFault])[] = [
-  ['has its effect, and its reply is lost', { kind: 'drop-reply' }],
-  ['never arrives', { kind: 'reset' }],
-  ['has its effect and is answered 504', { kind: 'error-after', ...unavailable }],
-  ['has no effect and is answered 504', { kind: 'error', ...unavailable }],
-  ['has its effect and is answered 500', { kind: 'error-after', name: 'InternalServerErrorException', status: 500 }],
-  ['is committed and answered as a statement timeout', { kind: 'error-after', ...timedOut }],
-  ['is cancelled by the statement timeout', { kind: 'error', ...timedOut }],
-  ['is committed before a failover breaks its connection', { kind: 'error-after', ...broken }],
-  ['is broken off by a failover', { kind: 'error', ...broken }],
-  ['is sent twice by an SDK that does not tell', { kind: 'twice' }],
-]
 const calls = ['outbox_claim', 'outbox_renew', 'outbox_payload_chunks', 'outbox_settle'] as const
 
 describe.each(calls)('a call of %s that', (call) => {
-  it.each(failures)('%s leaves every event published once, recorded once, in order', async (_, fault) => {
+  it.each(callFailures)('%s leaves every event published once, recorded once, in order', async (_, fault) => {
     const queue = new ScriptedPublisher()
     const sent = () => rig.api.requests.filter(({ sql }) => sql?.includes(call) === true).length
     // a destination that is slow enough for renewals, where they are what fails
