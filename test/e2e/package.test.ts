@@ -43,7 +43,7 @@ beforeAll(async () => {
     create('plain', dependencies),
     create('full', [...dependencies, ...peers, 'aws-cdk', '@types/node']),
   ])
-}, 120_000)
+}, 300_000)
 
 afterAll(() => temporary.remove())
 
