@@ -98,7 +98,7 @@ describe('statement timeout', () => {
 
   it('cancels the statement, and names its connection', async () => {
     expect(await failure(quickClient.execute(SLOW))).toMatchObject(TIMEOUT)
-    expect(await running()).toEqual([])
+    await expect.poll(running).toEqual([])
   })
 
   it('rolls back what the statement did', async () => {
