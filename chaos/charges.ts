@@ -24,13 +24,13 @@ export function wronglyCharged(settled: readonly SettledEvent[], answers: readon
     else own.push(answer)
   }
   const lastMs = new Map<string, number>()
-  return settled.flatMap(({ id, atMs, charged, code }) => {
+  return settled.flatMap(({ id, atMs, charged, code, unsent }) => {
     const sinceMs = lastMs.get(id) ?? Number.NEGATIVE_INFINITY
     lastMs.set(id, atMs)
     const since = (byEvent.get(id) ?? []).filter((answer) => answer.atMs > sinceMs - slackMs && answer.atMs <= atMs + slackMs)
     const due = chargeOf(since.filter((answer) => answer.code === code))
     const is = charged > 0 ? 'charged' : 'free'
-    if (charged <= 1 && (due === 'either' || due === is)) return []
+    if (charged <= 1 && (due === 'either' || due === is || (unsent && is === 'free'))) return []
     return [
       `event ${id} was ${is === 'free' ? 'not charged' : `charged ${charged}`} for ${code ?? 'no code'}; its answers say ${due}`,
     ]

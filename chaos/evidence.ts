@@ -29,6 +29,8 @@ export interface SettledEvent {
   /** How often a relay crashed with it alone in flight. */
   readonly starts: number
   readonly code: string | null
+  /** Put aside with the last error of before: most likely no answer was settled, and one that a relay died with may be out there. */
+  readonly unsent: boolean
 }
 
 /** What a gauge of the monitor said, and what the tables say. */
@@ -91,8 +93,9 @@ export async function readDatabase(query: Query): Promise<FromDatabase> {
     attempts: number
     starts: number
     code: string
+    unsent: boolean
   }>(
-    `SELECT event_id AS id, extract(epoch FROM at) * 1000 AS ms, lane, charged, attempts, starts, code FROM chaos.settled ORDER BY nr`,
+    `SELECT event_id AS id, extract(epoch FROM at) * 1000 AS ms, lane, charged, attempts, starts, code, unsent FROM chaos.settled ORDER BY nr`,
   )
   const applied = await query<{ id: string; times: number }>(
     'SELECT event_id AS id, CAST(count(*) AS integer) AS times FROM chaos.applied GROUP BY 1',

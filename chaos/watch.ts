@@ -32,12 +32,15 @@ CREATE TABLE chaos.settled (
   charged  integer     NOT NULL,
   attempts integer     NOT NULL,
   starts   smallint    NOT NULL,
-  code     text
+  code     text,
+  -- put aside, and its last error is the one of before: then it was most likely not sent at all
+  unsent   boolean     NOT NULL
 );
 CREATE FUNCTION chaos.note_settled() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS $$
 BEGIN
-  INSERT INTO chaos.settled (event_id, lane, charged, attempts, starts, code)
-  VALUES (NEW.event_id, NEW.lane, NEW.attempts - OLD.attempts, NEW.attempts, OLD.starts, NEW.last_error_code);
+  INSERT INTO chaos.settled (event_id, lane, charged, attempts, starts, code, unsent)
+  VALUES (NEW.event_id, NEW.lane, NEW.attempts - OLD.attempts, NEW.attempts, OLD.starts, NEW.last_error_code,
+          NEW.lane = 2 AND NEW.last_error_code IS NOT DISTINCT FROM OLD.last_error_code);
   RETURN NULL;
 END $$;
 CREATE TRIGGER chaos_settled AFTER UPDATE ON outbox_delivery FOR EACH ROW

@@ -33,15 +33,17 @@ export interface CircuitsOptions {
  * brings it too, so a relay that has an event in hand knows whether it may send it.
  */
 export class Circuits {
-  #known: ReadonlyMap<string, Circuit> = new Map()
+  readonly #known = new Map<string, Circuit>()
   readonly #changing = new Map<string, Promise<void>>()
   readonly #signal: Signal
-  /** Of when the newest answer is. */
+  /** When the newest answer about all of them was asked for. */
   #newestMs = Number.NEGATIVE_INFINITY
+  /** Destination -> when a change of its circuit was answered that this relay asked for. */
+  readonly #changedAtMs = new Map<string, number>()
   /** When `run` looks again by itself; -infinity while it does not wait. */
   #wakesAtMs = Number.NEGATIVE_INFINITY
-  /** Events were put aside, and no answer has shown their circuit yet. */
-  #unseen = false
+  /** Destination -> when events of it were last put aside, until an answer that was asked for later says what is aside. */
+  readonly #putAsideAtMs = new Map<string, number>()
   #ended = false
 
   constructor(private readonly options: CircuitsOptions) {
@@ -51,21 +53,23 @@ export class Circuits {
   /**
    * What the database says: all circuits that are not closed, or have events aside.
    *
-   * @param asOfMs - when the call was sent: an answer that is older than another one is no news. Of a call that changed a circuit,
-   *   when it was answered: while it was repeated, others were asked that did not see the change
+   * @param askedAtMs - when the call was sent: an answer that is older than another one is no news
    */
-  heed(circuits: readonly Circuit[], asOfMs: number): void {
-    if (asOfMs < this.#newestMs) return
-    this.#newestMs = asOfMs
-    this.#known = new Map(circuits.map((circuit) => [circuit.destination, circuit]))
-    if (this.options.clock.nowMs() + this.#waitMs() < this.#wakesAtMs) this.#signal.raise()
+  heed(circuits: readonly Circuit[], askedAtMs: number): void {
+    if (askedAtMs < this.#newestMs) return
+    this.#newestMs = askedAtMs
+    const told = new Map(circuits.map((circuit) => [circuit.destination, circuit]))
+    for (const destination of new Set([...this.#known.keys(), ...told.keys()])) {
+      if (askedAtMs >= (this.#changedAtMs.get(destination) ?? askedAtMs)) this.#learn(destination, told.get(destination))
+    }
+    for (const [destination, atMs] of this.#putAsideAtMs) if (askedAtMs > atMs) this.#putAsideAtMs.delete(destination)
+    this.#lookInTime()
   }
 
   /** Events of a destination are aside: this relay sees to it that they come back. */
   putAside(destination: string): void {
-    if (this.#known.has(destination)) return
-    this.#unseen = true
-    this.#signal.raise()
+    this.#putAsideAtMs.set(destination, this.options.clock.nowMs())
+    if (!this.#known.has(destination)) this.#signal.raise()
   }
 
   /** The circuit of a destination, if it is open or half-open. */
@@ -87,7 +91,8 @@ export class Circuits {
 
   /** Whether events that are aside come back soon. */
   get releasing(): boolean {
-    return this.#unseen || [...this.#known.keys()].some((destination) => this.isReleasing(destination))
+    const unseen = [...this.#putAsideAtMs.keys()].some((destination) => this.open(destination) === undefined)
+    return unseen || [...this.#known.keys()].some((destination) => this.isReleasing(destination))
   }
 
   /** Whether events of a destination are aside that come back soon. */
@@ -143,7 +148,6 @@ export class Circuits {
       if (rows > 0) wanted[destination] = rows
     }
     const askedAtMs = clock.nowMs()
-    this.#unseen = false
     this.heed(await store.circuits(wanted, settings.releasePerSecond, { deadline: hardDeadline }), askedAtMs)
     for (const { destination, state } of this.#known.values()) {
       // (while it cools down, a relay of a newer configuration may know it)
@@ -154,12 +158,12 @@ export class Circuits {
   /** Keeps at it until `end`. Throws `SqlError` if the database cannot be used. */
   async run(): Promise<void> {
     for (;;) {
-      const waitMs = this.#unseen ? 0 : this.#waitMs()
+      const waitMs = this.#waitMs()
       this.#wakesAtMs = this.options.clock.nowMs() + waitMs
       await this.#signal.wait(waitMs)
       this.#wakesAtMs = Number.NEGATIVE_INFINITY
       if (this.#ended) return
-      if (this.#known.size > 0 || this.#unseen) await this.refresh()
+      if (this.#known.size > 0 || this.#putAsideAtMs.size > 0) await this.refresh()
     }
   }
 
@@ -168,10 +172,31 @@ export class Circuits {
     this.#signal.raise()
   }
 
+  #learn(destination: string, circuit: Circuit | undefined): void {
+    if (circuit === undefined) this.#known.delete(destination)
+    else this.#known.set(destination, circuit)
+  }
+
+  /** After a change: its answer tells of this one circuit alone, since it may not have seen what changed others meanwhile. */
+  #heedChange(destination: string, circuits: readonly Circuit[]): void {
+    this.#changedAtMs.set(destination, this.options.clock.nowMs())
+    this.#learn(
+      destination,
+      circuits.find((circuit) => circuit.destination === destination),
+    )
+    this.#lookInTime()
+  }
+
+  #lookInTime(): void {
+    if (this.options.clock.nowMs() + this.#waitMs() < this.#wakesAtMs) this.#signal.raise()
+  }
+
   #waitMs(): number {
     const known = [...this.#known.values()]
+    const unseen = [...this.#putAsideAtMs.keys()].filter((destination) => !this.#known.has(destination))
     return Math.min(
       LONG_MS,
+      ...unseen.map(() => 0),
       ...known.map(({ state, retryInMs }) => (state === 'closed' ? RELEASE_EVERY_MS : retryInMs + RELEASE_EVERY_MS)),
     )
   }
@@ -186,7 +211,7 @@ export class Circuits {
   }
 
   async #fault(destination: string, token: string, event: string, failures: number, sender: Sender): Promise<void> {
-    const { store, settings, random, telemetry, hardDeadline, clock } = this.options
+    const { store, settings, random, telemetry, hardDeadline } = this.options
     const fault = sender.lastFault
     if (fault === undefined) return
     const coolDown = coolDownMs(failures, settings.policy, random)
@@ -194,7 +219,7 @@ export class Circuits {
       { token, destination, event, failures, coolDownMs: coolDown, fault },
       { deadline: hardDeadline },
     )
-    this.heed(answer.circuits, clock.nowMs())
+    this.#heedChange(destination, answer.circuits)
     sender.resume()
     if (!answer.changed) return
     telemetry.log('circuit-opened', {
@@ -210,9 +235,9 @@ export class Circuits {
   }
 
   async #close(destination: string, probe: { readonly token: string; readonly event: string } | null): Promise<void> {
-    const { store, telemetry, hardDeadline, clock } = this.options
+    const { store, telemetry, hardDeadline } = this.options
     const answer = await store.closeCircuit(destination, probe, { deadline: hardDeadline })
-    this.heed(answer.circuits, clock.nowMs())
+    this.#heedChange(destination, answer.circuits)
     if (answer.changed) telemetry.log('circuit-closed', { destination })
   }
 }

@@ -57,6 +57,9 @@ const byText: readonly (readonly [RegExp, Verdict])[] = [
 /** The request never left this machine, or met nobody. */
 const unreachable = new Set(['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNREACH', 'ENETUNREACH'])
 
+/** A handshake that failed, or a call that was never made: nothing of it was sent, and waiting does not heal it. */
+const neverTalked = /CERT|UNABLE_TO_|HOSTNAME_MISMATCH|^ERR_INVALID_|^ERR_SSL_WRONG_VERSION_NUMBER$/
+
 /** Says what is known about a call that threw, by the error's name: the SDK's classes do not cover what the service sends. */
 export function classifyFailure(thrown: unknown, target: Target): Failure {
   if (thrown instanceof SqlError) return { error: thrown, pace: 'never' }
@@ -118,7 +121,8 @@ function judge(seen: Seen): Verdict {
   if (seen.status === 429) return ['not-executed', 'backoff']
   if (seen.status !== undefined && seen.status >= 400 && seen.status < 500 && seen.status !== 408) return ['permanent', 'never']
   // any other answer, and any failure of the connection once it stood
-  const talked = seen.status !== undefined || (seen.code !== undefined && !/CERT|TLS|SSL|^ERR_/.test(seen.code))
+  const talked =
+    seen.status !== undefined || (seen.code !== undefined && !neverTalked.test(seen.code)) || seen.message === 'fetch failed'
   if (talked || seen.name === 'TimeoutError' || seen.name === 'AbortError') return ['ambiguous', 'backoff']
   return ['permanent', 'never']
 }

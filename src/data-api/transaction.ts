@@ -33,7 +33,7 @@ export function joinTransaction(connection: Connection, transactionId: string): 
   const { client, arns, clock } = connection
   let last: Promise<unknown> = Promise.resolve()
   let lost: SqlError | undefined
-  let commitInDoubt = false
+  let commitSent = false
   let state: 'open' | 'committed' | 'rolled-back' | 'gone' = 'open'
 
   const inTurn = <T>(call: () => Promise<T>): Promise<T> => {
@@ -57,7 +57,7 @@ export function joinTransaction(connection: Connection, transactionId: string): 
       state = 'rolled-back'
     } catch (error) {
       if (!isNotFound(error)) return 'unknown'
-      state = commitInDoubt ? 'gone' : 'rolled-back'
+      state = commitSent ? 'gone' : 'rolled-back'
     }
     return state
   }
@@ -90,11 +90,11 @@ export function joinTransaction(connection: Connection, transactionId: string): 
           })
           state = 'committed'
         } catch (error) {
+          commitSent = true
           if (!(error instanceof SqlError) || error.kind === 'not-executed') throw error
-          commitInDoubt = error.kind === 'ambiguous'
-          if (isNotFound(error)) state = commitInDoubt ? 'gone' : 'rolled-back'
+          if (isNotFound(error)) state = 'gone'
           lost = error
-          throw isNotFound(error) && !commitInDoubt ? lostBy(error, 'nothing was committed') : error
+          throw isNotFound(error) && error.kind !== 'ambiguous' ? lostBy(error, 'nothing was committed') : error
         }
       }),
 

@@ -53,7 +53,7 @@ async function tryOnce<Value>(
   work: (tx: DataApiTransaction) => Promise<Value>,
   proof: UnitOfWorkOptions['proof'],
 ): Promise<Tried<Value>> {
-  const tx = await database.begin()
+  const tx = await begin(database)
   let value: Value
   try {
     value = await work(tx)
@@ -71,18 +71,19 @@ async function tryOnce<Value>(
   } catch (error) {
     const end = await tx.end()
     if (!(error instanceof SqlError)) return { committed: false, retryable: wasLostByChance(tx), error }
-    // not found: it is over, or what lies between has sent the commit twice, and the first one worked
-    const notFound = error.kind === 'transaction-lost' && lostBefore === undefined && statement !== undefined
-    if (error.kind !== 'ambiguous' && !notFound) return { committed: false, retryable: wasLostByChance(tx), error }
+    // gone, and not by the database's own word: what lies between may have sent the commit twice, and the first one worked
+    const isGone = end === 'gone' && lostBefore === undefined && error.sqlState === undefined
+    const isInDoubt = error.kind === 'ambiguous' || isGone
+    if (!isInDoubt) return { committed: false, retryable: wasLostByChance(tx), error }
     // a rollback that was answered came before the commit
-    if (end === 'rolled-back' && !notFound) return { committed: false, retryable: true, error: nothingCommitted(error) }
+    if (end === 'rolled-back') return { committed: false, retryable: true, error: nothingCommitted(error) }
     const outcome = await lookUp(database, clock, statement, sentAtMs)
     if (outcome === 'committed') return { committed: true, value }
     // not there, and over: it will not come either
-    if (outcome === 'aborted' || (outcome === 'no row' && (end === 'gone' || notFound))) {
-      return { committed: false, retryable: true, error: notFound ? error : nothingCommitted(error) }
+    if (outcome === 'aborted' || (outcome === 'no row' && end === 'gone')) {
+      return { committed: false, retryable: true, error: nothingCommitted(error) }
     }
-    return { committed: false, retryable: false, error: notFound ? inDoubt(error) : error }
+    return { committed: false, retryable: false, error: inDoubt(error) }
   }
 }
 
@@ -118,13 +119,23 @@ function wasLostByChance(tx: DataApiTransaction): boolean {
   return kind === 'rolled-back' || kind === 'transaction-lost' || kind === 'ambiguous'
 }
 
+/** A transaction that began without our knowing its id is committed by nobody. */
+async function begin(database: BeginsTransactions): Promise<DataApiTransaction> {
+  try {
+    return await database.begin()
+  } catch (error) {
+    throw error instanceof SqlError && error.kind === 'ambiguous' ? nothingCommitted(error) : error
+  }
+}
+
 function nothingCommitted(error: SqlError): SqlError {
-  return saying('transaction-lost', 'nothing was committed', error)
+  return error.kind === 'transaction-lost' ? error : saying('transaction-lost', 'nothing was committed', error)
 }
 
 function inDoubt(error: SqlError): SqlError {
+  if (error.kind === 'ambiguous') return error
   const answer = error.cause instanceof SqlError ? error.cause : error
-  return saying('ambiguous', 'the outcome of the commit could not be looked up', answer)
+  return saying('ambiguous', 'whether the transaction was committed could not be looked up', answer)
 }
 
 function saying(kind: SqlFailureKind, what: string, error: SqlError): SqlError {

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import { ConfigurationError, InvalidEventError } from '../core/errors.js'
 import type { SqlExecutor } from '../core/ports.js'
 import { recordHandledStatement } from '../store/postgres/handle-once.js'
@@ -41,8 +42,8 @@ export async function handleOnce<Tx extends InboxTransaction, Value>(
     throw new ConfigurationError('tx', 'tx must be an open transaction with a transactionId, not a database')
   }
   requireEventId(eventId)
-  const { updatedRows } = await tx.execute(recordHandledStatement(eventId, schema))
-  return updatedRows === 0 ? { handled: false } : { handled: true, value: await effect(tx) }
+  const { rows } = await tx.execute(recordHandledStatement(eventId, randomUUID(), schema))
+  return rows[0]?.['recorded'] === true ? { handled: true, value: await effect(tx) } : { handled: false }
 }
 
 /** An id is the primary key of an index row, which holds about 2,700 bytes; CloudEvents ids are far shorter. */

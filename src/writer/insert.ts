@@ -3,6 +3,7 @@ import type { SqlExecutor, SqlRow, SqlStatement } from '../core/ports.js'
 import {
   eventsByIdempotencyKeyStatement,
   insertEventsStatement,
+  transactionStatement,
   type NewEventRow,
   type TransactionTrace,
 } from '../store/postgres/insert-events.js'
@@ -13,7 +14,7 @@ const maxEventsBytes = 4 * 1_024 * 1_024 - 16_384
 export interface WrittenEvents {
   /** One for each row: its own, or that of the event that had its idempotency key before. */
   readonly ids: readonly string[]
-  readonly trace: TransactionTrace | undefined
+  readonly trace: TransactionTrace
 }
 
 /** Writes all rows in one statement: it locks all their ordering keys at once, in an order that cannot deadlock. */
@@ -27,7 +28,8 @@ export async function insertEvents(tx: SqlExecutor, rows: readonly NewEventRow[]
     const writtenIds = new Set(written.map((row) => text(row, 'id')))
     eventId ??= written[0] && text(written[0], 'id')
     asked ??= written[0]
-    // without an idempotency key only the row itself can have been in its way
+    // without an idempotency key only the row itself can have been in its way, if the insert was sent twice without telling
+    eventId ??= open.find((row) => row.idempotencyKey === undefined)?.id
     open = open.filter((row) => row.idempotencyKey !== undefined && !writtenIds.has(row.id))
     if (open.length === 0) break
 
@@ -39,9 +41,11 @@ export async function insertEvents(tx: SqlExecutor, rows: readonly NewEventRow[]
     // not there any more: cleanup was faster than this look, and so the key is free
     open = open.filter((row) => !idByKey.has(row.idempotencyKey ?? ''))
   }
+  const [transaction] = asked === undefined ? await execute(tx, transactionStatement) : [asked]
+  if (transaction === undefined) throw new TypeError('the database answered no row for its own transaction')
   return {
     ids: rows.map((row) => (row.idempotencyKey === undefined ? row.id : (idByKey.get(row.idempotencyKey) ?? row.id))),
-    trace: asked === undefined ? undefined : { eventId, xid: text(asked, 'xid'), server: text(asked, 'server') },
+    trace: { eventId, xid: text(transaction, 'xid'), server: text(transaction, 'server') },
   }
 }
 

@@ -133,7 +133,7 @@ class CollectingTransaction implements OutboxTransaction {
   #open = true
   #collected: NewEventRow[] = []
   /** None is ever forgotten: what one of them failed to write must not be missing from a commit. */
-  #writes: Promise<TransactionTrace | undefined>[] = []
+  #writes: Promise<TransactionTrace>[] = []
 
   constructor(
     private readonly tx: DataApiTransaction,
@@ -170,7 +170,7 @@ class CollectingTransaction implements OutboxTransaction {
   /** Writes what is left, and answers how to recognise the transaction. */
   async writeAll(): Promise<TransactionTrace | undefined> {
     if (this.#collected.length > 0) await this.#write()
-    const traces = (await Promise.all(this.#writes)).filter((trace) => trace !== undefined)
+    const traces = await Promise.all(this.#writes)
     return traces.find((trace) => trace.eventId !== undefined) ?? traces[0]
   }
 

@@ -44,6 +44,16 @@ describe('An event', () => {
     expect(await handledIds()).toEqual(['e1', 'e2'])
   })
 
+  test('that comes twice in one transaction has its effect once', async () => {
+    await database.transaction(async (tx) => {
+      expect(await handleOnce(tx, 'e1', effect)).toMatchObject({ handled: true })
+      expect(await handleOnce(tx, 'e1', effect)).toEqual({ handled: false })
+      expect(await handleOnce(tx, 'e2', effect)).toMatchObject({ handled: true })
+      expect(await handleOnce(tx, 'e1', effect)).toEqual({ handled: false })
+    })
+    expect(await effects()).toBe(2)
+  })
+
   test('whose effect fails leaves nothing and comes again', async () => {
     const failing = inbox.handleOnce('e1', async (tx) => {
       await effect(tx)
@@ -114,6 +124,15 @@ describe('A lost reply', () => {
       expect(await effects()).toBe(index + 1)
     }
     expect(await handledIds()).toEqual(['e0', 'e1', 'e2'])
+  })
+
+  test('of a call that a proxy sends again without telling neither doubles the effect nor skips it', async () => {
+    for (const [index, where] of [{ match: 'outbox_inbox' }, { operation: 'CommitTransaction' as const }].entries()) {
+      service.server.inject({ ...where, fault: { kind: 'twice' } })
+      expect(await inbox.handleOnce(`e${index}`, effect)).toMatchObject({ handled: true })
+      expect(await inbox.handleOnce(`e${index}`, effect)).toEqual({ handled: false })
+      expect(await effects()).toBe(index + 1)
+    }
   })
 
   test('of the commit that had nothing to do is no failure', async () => {

@@ -30,9 +30,10 @@ afterEach(async () => {
 })
 
 const created: NewEvent = { eventType: 'OrderCreated', payload: { orderId: 1 } }
-const placeOrder = (event: NewEvent, maxAttempts: number): Promise<readonly string[]> =>
+const placeOrder = (event: NewEvent, maxAttempts: number, setting = ''): Promise<readonly string[]> =>
   outbox.transaction(
     async (tx) => {
+      if (setting !== '') await tx.execute(setting)
       await tx.execute('INSERT INTO orders (id) VALUES (:id)', { id: 1 })
       return tx.writeEvents([event])
     },
@@ -56,13 +57,16 @@ describe('A commit whose outcome nobody told', () => {
     expect(begun()).toBe(1)
   })
 
-  test('is waited for if it is still under way while the service knows its transaction no more', async () => {
+  test.each([
+    ['as it is', ''],
+    ['with a time zone of its own', `SET LOCAL TIME ZONE 'Asia/Tokyo'`],
+  ])('is waited for if it is still under way while the service knows its transaction no more, %s', async (_, setting) => {
     await service.server.db
       .query(`CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_sleep(1.2); RETURN NULL; END $$;
       CREATE CONSTRAINT TRIGGER slow AFTER INSERT ON orders DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION slow()`)
     refuseRollback(gone, 404)
     try {
-      await placeOrder(created, 3)
+      await placeOrder(created, 3, setting)
       expect(await left()).toEqual({ orders: 1, events: 1 })
       expect(begun()).toBe(1)
     } finally {

@@ -12,7 +12,9 @@ afterEach(() => vi.restoreAllMocks())
 
 /** Writes events as a transaction of the service would, whose database says yes to everything. */
 async function written(events: readonly NewEvent[], options: Omit<OutboxOptions, 'database'> = {}): Promise<readonly string[]> {
-  const database = { joinTransaction: () => ({ execute: () => Promise.resolve({ rows: [] }) }) } as unknown as DataApiDatabase
+  const database = {
+    joinTransaction: () => ({ execute: () => Promise.resolve({ rows: [{ id: 'other', xid: '1', server: '1' }] }) }),
+  } as unknown as DataApiDatabase
   return createOutbox({ database, ...options }).writeEvents({ transactionId: 't' }, events)
 }
 

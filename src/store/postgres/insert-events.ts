@@ -21,7 +21,9 @@ export interface NewEventRow {
   readonly availableAt?: string | undefined
 }
 
-const askingTransaction = `CAST(pg_current_xact_id() AS text) AS xid, CAST(pg_postmaster_start_time() AS text) AS server`
+/** As a number: as a date it would be written as the session's settings say. */
+const server = 'CAST(extract(epoch FROM pg_postmaster_start_time()) AS text)'
+const askingTransaction = `CAST(pg_current_xact_id() AS text) AS xid, ${server} AS server`
 
 /**
  * One statement that writes all of `events`, in their order, and answers for those it wrote the columns `id`, and `xid` and
@@ -82,6 +84,9 @@ export function eventsByIdempotencyKeyStatement(keys: readonly string[], schema:
   }
 }
 
+/** Columns `xid` and `server` of the asking transaction. */
+export const transactionStatement: SqlStatement = { sql: `SELECT ${askingTransaction}`, repeatable: true }
+
 /** What tells a transaction apart afterwards. */
 export interface TransactionTrace {
   /** An event that it wrote, if it wrote one. */
@@ -96,15 +101,15 @@ export interface TransactionTrace {
  * if it wrote no event and its server has been restarted since. Its event proves that it committed. That it never will is known
  * from the server. One that was restarted knows only that the event is not there: never written, or cleaned up since.
  */
-export function commitOutcomeStatement({ eventId, xid, server }: TransactionTrace, schema: string): SqlStatement {
+export function commitOutcomeStatement(trace: TransactionTrace, schema: string): SqlStatement {
   return {
     // a number that counts as committed without its event was committed during this very look, or is another transaction's
     sql: `SELECT CASE
          WHEN EXISTS (SELECT 1 FROM ${quotedSchema(schema)}.outbox WHERE id = CAST(:id AS uuid)) THEN 'committed'
-         WHEN :server <> CAST(pg_postmaster_start_time() AS text) THEN CASE WHEN CAST(:id AS uuid) IS NOT NULL THEN 'absent' END
+         WHEN :server <> ${server} THEN CASE WHEN CAST(:id AS uuid) IS NOT NULL THEN 'absent' END
          WHEN CAST(:id AS uuid) IS NULL THEN pg_xact_status(CAST(:xid AS xid8))
          ELSE replace(pg_xact_status(CAST(:xid AS xid8)), 'committed', 'in progress') END AS outcome`,
-    parameters: { id: eventId ?? null, xid, server },
+    parameters: { id: trace.eventId ?? null, xid: trace.xid, server: trace.server },
     repeatable: true,
   }
 }

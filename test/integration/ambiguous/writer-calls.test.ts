@@ -78,6 +78,30 @@ test('A commit that is sent twice without telling is known by what it wrote: it 
   await expectOnce(ids)
 })
 
+test('An insert and a commit that are both sent twice without telling leave each event once, with the ids that are answered', async () => {
+  service.server.inject({ match: 'INSERT INTO "public".outbox', fault: { kind: 'twice' } })
+  service.server.inject({ operation: 'CommitTransaction', fault: { kind: 'twice' } })
+  const ids = await placeOrder()
+  expect(begun()).toBe(1)
+  await expectOnce(ids)
+})
+
+test('A commit without an event that is sent twice without telling is ambiguous: it is not repeated', async () => {
+  service.server.inject({ operation: 'CommitTransaction', fault: { kind: 'twice' } })
+  const placed = outbox.transaction((tx) => tx.execute('INSERT INTO orders (id) VALUES (:id)', { id: 1 }))
+  await expect(placed).rejects.toMatchObject({ kind: 'ambiguous' })
+  expect(begun()).toBe(1)
+})
+
+test('A begin that nobody answers is no commit in doubt', async () => {
+  const { client, resourceArn, secretArn, server } = service
+  const impatient = createOutbox({
+    database: createDataApiDatabase({ client, resourceArn, secretArn, database: server.database, defaultDeadlineMs: 500 }),
+  })
+  service.server.inject({ operation: 'BeginTransaction', times: 1000, fault: { kind: 'reset' } })
+  await expect(placeOrder(impatient)).rejects.toMatchObject({ kind: 'transaction-lost' })
+})
+
 test('A commit that is sent twice without telling, and cannot be looked up, is ambiguous: it is not repeated', async () => {
   service.server.inject({ operation: 'CommitTransaction', fault: { kind: 'twice' } })
   const fault = { kind: 'error', name: 'AccessDeniedException', status: 403 } as const
