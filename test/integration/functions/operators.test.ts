@@ -183,6 +183,20 @@ describe('a repair', () => {
   })
 })
 
+test('a repair does not deliver a scheduled event before its time', async () => {
+  await session.query('ALTER TABLE outbox DISABLE TRIGGER outbox_enqueue')
+  await session.query(`INSERT INTO outbox (event_type, payload, available_at) VALUES ('x', '{}', now() + interval '1 day')`)
+  await session.query('ALTER TABLE outbox ENABLE TRIGGER outbox_enqueue')
+  expect((await repair(session, null, { rows: 10, mode: 'real' })).stateless).toBe(1)
+  expect((await claim(session)).rows).toEqual([])
+  expect(
+    await count(
+      session,
+      `outbox_delivery d JOIN outbox o ON o.id = d.event_id WHERE d.due_at = o.available_at AND d.retry_at = d.due_at`,
+    ),
+  ).toBe(1)
+})
+
 describe('cleanup', () => {
   test('deletes what is past retention, in bounded batches, and never what is not delivered', async () => {
     await add(session, 35)

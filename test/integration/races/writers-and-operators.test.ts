@@ -90,6 +90,46 @@ describe('an operator beside a relay', () => {
   })
 })
 
+describe('an operator beside another one', () => {
+  const failedOf = async (keys: readonly string[], error: string) => {
+    const { token, rows } = await claim(a)
+    expect(rows.map((event) => event.ordering_key).sort()).toEqual([...keys].sort())
+    await settle(
+      a,
+      token,
+      null,
+      rows.map((event) => ({ ...fail(event), error })),
+    )
+  }
+
+  test('leaves alone what was redriven while it waited, and failed for another reason since', async () => {
+    for (const key of [key3, key5]) await add(observer, 1, { key: `'${key}'` })
+    await failedOf([key3, key5], 'old')
+    await lockShard(3)
+    const discarding = operate(b, 'discard', { error: 'old' })
+    await waitsForLock(observer, backendOfB)
+    expect(await operate(a, 'redrive', { orderingKey: key5 })).toBe(1)
+    await failedOf([key5], 'new')
+    await blocker.query('COMMIT')
+    expect(await discarding).toBe(1)
+    expect(await count(observer, `outbox_delivery WHERE lane = 3 AND last_error = 'new'`)).toBe(1)
+    expect(await stateOf(observer)).toEqual(soundState)
+  })
+
+  test('takes the next ones when another act has taken all that it chose, in place of saying that none is left', async () => {
+    for (const key of [key3, key5]) await add(observer, 1, { key: `'${key}'` })
+    await failedOf([key3, key5], 'old')
+    await blocker.query('BEGIN')
+    expect(await operate(blocker, 'discard', {}, { rows: 1 })).toBe(1)
+    const discarding = operate(b, 'discard', {}, { rows: 1 })
+    await waitsForLock(observer, backendOfB)
+    await blocker.query('COMMIT')
+    expect(await discarding).toBe(1)
+    expect(await count(observer, 'outbox_delivery')).toBe(0)
+    expect(await stateOf(observer)).toEqual(soundState)
+  })
+})
+
 describe('replay and cleanup of the same events', () => {
   /** 30 events of three keys, delivered ten days ago. */
   const delivered = async () => {

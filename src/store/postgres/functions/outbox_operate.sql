@@ -17,12 +17,17 @@ BEGIN
   IF v_done IS NOT NULL THEN
     RETURN v_done;
   END IF;
-  v_ids := ARRAY(SELECT c.event_id FROM outbox_choose(p_action, p_filter, p_max_rows) c);
-  IF p_dry_run OR v_ids = '{}' THEN
-    RETURN cardinality(v_ids);
-  END IF;
+  LOOP
+    v_ids := ARRAY(SELECT c.event_id FROM outbox_choose(p_action, p_filter, p_max_rows) c);
+    IF p_dry_run OR v_ids = '{}' THEN
+      RETURN cardinality(v_ids);
+    END IF;
+    PERFORM FROM outbox_shard s WHERE s.shard IN (SELECT d.shard FROM outbox_delivery d WHERE d.event_id = ANY (v_ids)) ORDER BY s.shard FOR UPDATE;
+    -- Once more, since others may have acted while this waited: what failed anew meanwhile is another failure. 0 means that none is left.
+    v_ids := ARRAY(SELECT c.event_id FROM outbox_choose(p_action, p_filter, p_max_rows) c WHERE c.event_id = ANY (v_ids));
+    EXIT WHEN v_ids <> '{}';
+  END LOOP;
 
-  PERFORM FROM outbox_shard s WHERE s.shard IN (SELECT d.shard FROM outbox_delivery d WHERE d.event_id = ANY (v_ids)) ORDER BY s.shard FOR UPDATE;
   IF p_action = 'redrive' THEN
     WITH r AS (UPDATE outbox_delivery d SET lane = 0, attempts = 0, starts = 0, start_token = NULL, failed_at = NULL, due_at = clock_timestamp()
                 WHERE d.event_id = ANY (v_ids) AND (d.lane = 3) IS TRUE RETURNING d.event_id)

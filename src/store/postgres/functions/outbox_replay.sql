@@ -13,17 +13,17 @@ BEGIN
   IF v_rows IS NOT NULL THEN
     RETURN v_rows;
   END IF;
-  v_ids := ARRAY(SELECT c.event_id FROM outbox_choose('replay', p_filter, p_max_rows) c);
-  IF p_dry_run OR v_ids = '{}' THEN
-    RETURN cardinality(v_ids);
-  END IF;
-  WITH kept AS (   -- locked, so that cleanup leaves them alone; what it has deleted already is not here any more
-    SELECT r.event_id, CAST(r.replays + 1 AS smallint) AS replays FROM outbox_receipt r
-     WHERE r.event_id = ANY (v_ids) AND NOT r.discarded ORDER BY r.delivered_at, r.event_id FOR UPDATE)
-  SELECT COALESCE(array_agg(k.event_id), '{}'), COALESCE(array_agg(k.replays), '{}') INTO v_ids, v_replays FROM kept k;
-  IF v_ids = '{}' THEN
-    RETURN 0;
-  END IF;
+  LOOP
+    v_ids := ARRAY(SELECT c.event_id FROM outbox_choose('replay', p_filter, p_max_rows) c);
+    IF p_dry_run OR v_ids = '{}' THEN
+      RETURN cardinality(v_ids);
+    END IF;
+    WITH kept AS (   -- locked, so that cleanup leaves them alone; what it has deleted already is not here any more
+      SELECT r.event_id, CAST(r.replays + 1 AS smallint) AS replays FROM outbox_receipt r
+       WHERE r.event_id = ANY (v_ids) AND NOT r.discarded ORDER BY r.delivered_at, r.event_id FOR UPDATE)
+    SELECT COALESCE(array_agg(k.event_id), '{}'), COALESCE(array_agg(k.replays), '{}') INTO v_ids, v_replays FROM kept k;
+    EXIT WHEN v_ids <> '{}';   -- 0 means that none is left
+  END LOOP;
   v_rows := outbox_requeue(v_ids, v_replays);
   DELETE FROM outbox_receipt r WHERE r.event_id = ANY (v_ids);
   INSERT INTO outbox_audit (actor, action, reason, filter, events, event_ids)
