@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto'
 import { ConfigurationError, InvalidEventError } from '../core/errors.js'
 import type { SqlExecutor } from '../core/ports.js'
 import { recordHandledStatement } from '../store/postgres/handle-once.js'
@@ -42,7 +41,7 @@ export async function handleOnce<Tx extends InboxTransaction, Value>(
     throw new ConfigurationError('tx', 'tx must be an open transaction with a transactionId, not a database')
   }
   requireEventId(eventId)
-  const { rows } = await tx.execute(recordHandledStatement(eventId, randomUUID(), schema))
+  const { rows } = await tx.execute(recordHandledStatement(eventId, crypto.randomUUID(), schema))
   return rows[0]?.['recorded'] === true ? { handled: true, value: await effect(tx) } : { handled: false }
 }
 
