@@ -25,7 +25,7 @@ const busy = 'test/chaos/eight-relays.test.ts'
 export default defineConfig({
   test: {
     // most tests wait for a database, a timer or a process: more files at once than cores
-    maxWorkers: 5,
+    maxWorkers: 4,
     // a condition that is waited for may take long on a busy machine, and takes no longer than it must
     expect: { poll: { timeout: 15_000 } },
     reporters:

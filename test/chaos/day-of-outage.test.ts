@@ -35,13 +35,13 @@ it(
                        FROM generate_series(${from}, ${Math.min(events, from + 2000) - 1}) i`)
     }
     let others = 0
-    while (Date.now() - begunMs < seconds * 1000) {
+    // a busy machine tries the destination less often
+    while (Date.now() - begunMs < seconds * 1000 || a.requests.length <= 20) {
       await rig.write(`SELECT 'Made', '{}', NULL, 'b' FROM generate_series(1, 20) i`)
       others += 20
       await vi.waitFor(() => expect(b.accepted).toHaveLength(others), { timeout: 60_000 })
     }
     const probes = a.requests.length
-    expect(probes).toBeGreaterThan(20)
     expect(a.accepted).toEqual([])
     expect(await rig.api.db.query(`SELECT 1 FROM outbox_delivery WHERE attempts > 0 OR lane = 3 LIMIT 1`)).toEqual([])
 
