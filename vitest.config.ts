@@ -37,7 +37,7 @@ export default defineConfig({
       tier('unit', { timeoutMs: 10_000, shared: true }),
       tier('property', { timeoutMs: 60_000, shared: true }),
       tier('contract', { timeoutMs: 60_000, needsServices: true }),
-      tier('integration', { timeoutMs: 120_000, needsServices: true }),
+      tier('integration', { timeoutMs: 120_000, needsServices: true, shared: true }),
       tier('infra', { timeoutMs: 60_000, needsServices: true }),
       tier('e2e', { timeoutMs: 120_000, needsServices: true }),
       // most of it waits for leases that run out; eight relays want the machine to themselves
