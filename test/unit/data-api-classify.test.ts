@@ -67,6 +67,17 @@ describe('A failure of the network says whether anything was sent', () => {
     ['a broken pipe', thrown('TimeoutError', 'write EPIPE', null, { code: 'EPIPE' }), 'ambiguous, backoff'],
     ['a request timeout', thrown('TimeoutError', 'exceeded requestTimeout', null, { code: 'ETIMEDOUT' }), 'ambiguous, backoff'],
     ['a call cut at its deadline', thrown('AbortError', 'Request aborted', null), 'ambiguous, backoff'],
+    [
+      'a connection that breaks in its encryption, after the call was sent',
+      thrown('Error', 'bad record mac', null, { code: 'ERR_SSL_DECRYPTION_FAILED_OR_BAD_RECORD_MAC' }),
+      'ambiguous, backoff',
+    ],
+    ['a broken connection of the fetch handler', thrown('TypeError', 'fetch failed', null), 'ambiguous, backoff'],
+    [
+      'a port that speaks no TLS',
+      thrown('Error', 'wrong version number', null, { code: 'ERR_SSL_WRONG_VERSION_NUMBER' }),
+      'permanent, never',
+    ],
     ['an answer cut in the middle', thrown('Error', 'aborted', 200, { code: 'ECONNRESET' }), 'ambiguous, backoff'],
     [
       'an untrusted certificate',
