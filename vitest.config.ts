@@ -3,7 +3,15 @@ import { defineConfig } from 'vitest/config'
 /** One project per test tier (CONTRIBUTING.md): `npx vitest run --project unit`. */
 const tier = (
   name: string,
-  options: { timeoutMs: number; needsServices?: boolean; alone?: boolean; shared?: boolean; only?: string; not?: string },
+  options: {
+    timeoutMs: number
+    needsServices?: boolean
+    alone?: boolean
+    shared?: boolean
+    only?: string
+    not?: string
+    setupFiles?: string[]
+  },
 ) => ({
   extends: true as const,
   test: {
@@ -12,6 +20,7 @@ const tier = (
     ...(options.not === undefined ? {} : { exclude: [options.not] }),
     testTimeout: options.timeoutMs,
     hookTimeout: 60_000,
+    setupFiles: options.setupFiles ?? [],
     // files that keep nothing to themselves in a module load the code of the product once, not each anew
     isolate: options.shared !== true,
     // after all the others and one file at a time
@@ -38,7 +47,7 @@ export default defineConfig({
       tier('property', { timeoutMs: 60_000, shared: true }),
       tier('contract', { timeoutMs: 60_000, needsServices: true }),
       tier('integration', { timeoutMs: 120_000, needsServices: true, shared: true }),
-      tier('infra', { timeoutMs: 60_000, needsServices: true }),
+      tier('infra', { timeoutMs: 60_000, needsServices: true, shared: true, setupFiles: ['test/infra/remove-assemblies.ts'] }),
       tier('e2e', { timeoutMs: 120_000, needsServices: true }),
       // most of it waits for leases that run out; eight relays want the machine to themselves
       tier('chaos', { timeoutMs: 300_000, needsServices: true, not: busy }),

@@ -153,7 +153,7 @@ export interface OutboxRelayProps {
   /**
    * Who keeps the schema up to date. `at-deployment`: each deployment brings it to its release before anything else changes.
    * `managed-elsewhere`: nothing in the stack changes it, there is no migrate function, and no password is rotated. Run
-   * `npx aurora-outbox-relay migrate` or its plain SQL before each deployment. The secrets of the functions' database users
+   * `npx aurora-outbox-relay migrate` before each deployment; the first time its plain SQL will do too. The secrets of the functions' database users
    * are there only after the first one: deploy, then run `migrate --user-secret relay=<ARN>` and so on, with the ARNs in
    * `userSecrets` (docs/deploy.md). Until then the functions cannot log in, and alarms say so.
    *

@@ -236,7 +236,7 @@ export const stackConfigSchema = z.strictObject({
   cluster: property(clusterSchema, 'where the outbox is: an existing cluster, or a new one', 'required'),
   schema: property(
     z.enum(['managed', 'managed-elsewhere']),
-    '`managed`: each deployment brings the schema up to date first. `managed-elsewhere`: nothing in the stack does; run `npx aurora-outbox-relay migrate` or its plain SQL before each deployment, and once more with `--user-secret` after the first, which makes the secrets (deploy.md)',
+    '`managed`: each deployment brings the schema up to date first. `managed-elsewhere`: nothing in the stack does; run `npx aurora-outbox-relay migrate` (the first time its plain SQL will do too) before each deployment, and once more with `--user-secret` after the first, which makes the secrets (deploy.md)',
     'managed',
   ),
   source: property(relaySettings.source.parse, 'CloudEvents `source` of every message', 'outbox-relay'),

@@ -133,7 +133,8 @@ function checkMeta(meta: OutboxMeta, { schema }: Connection, terminal: Terminal,
   const version = checkSchema(meta, { relayVersion: packageVersion(), installation: installation ?? '', schema })
   add(version.ok, version.ok ? `version ${meta.schemaVersion}` : version.reason)
   const expected = terminal.environment[databaseSettings.installation.env]
-  if (installation === null) add(false, 'none yet, so nobody delivers: deploy the stack, or run its migration')
+  if (installation === null)
+    add(false, 'none is recorded, so no second one would be refused: outbox migrate --installation <name>')
   else if (expected !== undefined && expected !== '' && expected !== installation)
     add(false, `"${installation}", but ${databaseSettings.installation.env} is "${expected}"; is this the right database?`)
   else add(true, `"${installation}"`)
@@ -152,7 +153,7 @@ async function checkQueue(
     triggerOn,
     triggerOn
       ? 'on'
-      : 'off, so new events are not delivered; ALTER TABLE outbox ENABLE TRIGGER outbox_enqueue, then outbox doctor --repair',
+      : 'off, so new events are not delivered; ALTER TABLE outbox ENABLE TRIGGER outbox_enqueue, then outbox doctor --repair --reason "trigger was off"',
   )
   add(
     stuck === 0,

@@ -16,7 +16,8 @@ export function readyText(stack: LocalStackDescription): string {
     '',
     'Paste into another shell, for any AWS SDK and for outbox status, list, show:',
     '',
-    `export AWS_ENDPOINT_URL=${stack.endpoint} AWS_REGION=${stack.region}`,
+    // the SDK for Python reads AWS_DEFAULT_REGION alone
+    `export AWS_ENDPOINT_URL=${stack.endpoint} AWS_REGION=${stack.region} AWS_DEFAULT_REGION=${stack.region}`,
     'export AWS_ACCESS_KEY_ID=local AWS_SECRET_ACCESS_KEY=local',
     `export OUTBOX_CLUSTER_ARN=${stack.resourceArn} OUTBOX_SECRET_ARN=${stack.secretArn} OUTBOX_DATABASE=${stack.database}`,
     '',

@@ -135,6 +135,13 @@ export class Batch {
     return this.#inHand.size
   }
 
+  /** Of payloads that came with a claim and are not decided. */
+  get payloadBytesInHand(): number {
+    let bytes = 0
+    for (const { payload, payloadBytes } of this.#inHand.values()) if (payload !== null) bytes += payloadBytes
+    return bytes
+  }
+
   get readyCount(): number {
     let count = 0
     for (const events of this.#ready.values()) count += events.length

@@ -4,7 +4,10 @@ export type MessageFormat = 'cloudevents' | 'raw'
 interface DestinationBase {
   /** Default `cloudevents`. */
   readonly format?: MessageFormat | undefined
-  /** Bytes one request may carry; the default is what the queue, topic or service itself says, and it only lowers that. */
+  /**
+   * Bytes one request may carry. It only lowers what the queue, the topic or the service says itself; a topic that says nothing,
+   * or may not be asked, takes 262,144 without it.
+   */
   readonly maxBytes?: number | undefined
 }
 

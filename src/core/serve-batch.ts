@@ -20,7 +20,7 @@ import { startSuspect } from './suspect.js'
 const PART_SETTLE_IDLE_MS = 200
 /** A batch that is still sending settles at least so often. */
 const PART_SETTLE_BUSY_MS = 2000
-/** A batch holds at most so many claims' worth of events. */
+/** A batch that holds so many claims' worth, in rows or in bytes, claims no more: so it never has more than three. */
 const CLAIMS_IN_HAND = 2
 /** While suspects wait until it ends, a batch gives back after so long what it has not sent. */
 const GIVES_WAY_AFTER_MS = 2000
@@ -163,8 +163,7 @@ export class BatchServer {
     await this.#keepLease()
     await this.#settle(this.#batch.finishedShards())
     waits()
-    const { shards, inHandCount } = this.#batch
-    if (shards.size > 0 && inHandCount < this.context.settings.claimRows && this.#mayClaimMore()) await this.#claimMore()
+    if (this.#batch.shards.size > 0 && this.#hasRoom(1) && this.#mayClaimMore()) await this.#claimMore()
   }
 
   #add(answer: ClaimAnswer): void {
@@ -330,9 +329,15 @@ export class BatchServer {
 
   /** Whether big events are claimed on, answer by answer, before anything of the batch is settled: up to the rows of one claim. */
   #mayFillUp(): boolean {
-    const { readyCount, shards, inHandCount } = this.#batch
-    const hasRoom = readyCount === 0 && shards.size > 0 && inHandCount < this.context.settings.claimRows
-    return this.#cutShort && hasRoom && this.#mayClaimMore()
+    const { readyCount, shards } = this.#batch
+    return this.#cutShort && readyCount === 0 && shards.size > 0 && this.#hasRoom(1) && this.#mayClaimMore()
+  }
+
+  /** @param claims - rows in hand that are too many, in claims' worth */
+  #hasRoom(claims: number): boolean {
+    const { claimRows, claimBytes } = this.context.settings
+    const { inHandCount, payloadBytesInHand } = this.#batch
+    return inHandCount < claims * claimRows && payloadBytesInHand < CLAIMS_IN_HAND * claimBytes
   }
 
   /** Only what is settled may be claimed around: so it is never due while an outcome is unsettled. */
@@ -341,11 +346,10 @@ export class BatchServer {
   }
 
   #moreDueInMs(): number {
-    const { clock, settings } = this.context
-    const { sentCount, shards, inHandCount } = this.#batch
-    const hasRoom = sentCount > 0 && shards.size > 0 && inHandCount < CLAIMS_IN_HAND * settings.claimRows
+    const { sentCount, shards } = this.#batch
+    const hasRoom = sentCount > 0 && shards.size > 0 && this.#hasRoom(CLAIMS_IN_HAND)
     if (!hasRoom || !this.#mayClaimMore()) return Number.POSITIVE_INFINITY
-    return Math.max(this.#idleInMs(), this.#claimMoreAtMs - clock.nowMs())
+    return Math.max(this.#idleInMs(), this.#claimMoreAtMs - this.context.clock.nowMs())
   }
 
   /** Milliseconds until nothing has been ready for so long that the batch counts as idle. */

@@ -72,7 +72,8 @@ describe(`eight relay processes (seed ${seed}; OUTBOX_SEED replays the faults)`,
     const { relays } = await stack.state()
     expect(new Set(relays.map(({ name }) => name)).size).toBe(8)
     const busy = new Set(lines.filter((line) => line.includes('"Published"')).map((line) => line.split(' ')[0]))
-    expect(busy.size).toBeGreaterThan(1)
+    // a pass that begins late finds the queue empty already, in a short run on a busy machine
+    expect(busy.size).toBeGreaterThanOrEqual(events >= 50_000 ? 8 : 4)
     console.log(
       `${events} events, ${claims} claims of one, ${deliveries.length - events} duplicates, faults ${hits.join('/')}, ${busy.size} relays at work`,
     )

@@ -137,7 +137,7 @@ describe('the local stack', () => {
       command.signal('SIGTERM')
       const { out } = await command.ended
       const endpoint = /ready at (http:\S+)\. Ctrl-C stops it/.exec(out)?.[1] ?? 'none'
-      expect(out).toContain(`export AWS_ENDPOINT_URL=${endpoint} AWS_REGION=us-east-1\n`)
+      expect(out).toContain(`export AWS_ENDPOINT_URL=${endpoint} AWS_REGION=us-east-1 AWS_DEFAULT_REGION=us-east-1\n`)
       expect(out).toContain('export AWS_ACCESS_KEY_ID=local AWS_SECRET_ACCESS_KEY=local\n')
       expect(out).toMatch(/^ {2}queue fifo +http.*\.fifo$/m)
     },

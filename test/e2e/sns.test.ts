@@ -1,10 +1,11 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { SetQueueAttributesCommand } from '@aws-sdk/client-sqs'
+import { CreateTopicCommand, DeleteTopicCommand, SNSClient, SubscribeCommand } from '@aws-sdk/client-sns'
+import { GetQueueAttributesCommand, SetQueueAttributesCommand } from '@aws-sdk/client-sqs'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { startLocalStack, type LocalStack } from '../../src/local/stack.js'
-import { received } from '../support/local-services.js'
+import { received, sdkOptions } from '../support/local-services.js'
 import { outboxClients, type OutboxClients } from '../support/outbox-clients.js'
 
 const quiet = { port: 0, relays: 0, log: () => undefined } as const
@@ -24,17 +25,28 @@ async function relay(stack: LocalStack): Promise<readonly Logged[]> {
 
 const unread = (lines: readonly Logged[]) => lines.filter(({ logId }) => logId === 'destination-unchecked')
 
-describe('a local stack with a topic, and a queue that takes less than SQS does', () => {
+describe('a local stack with a topic and a queue that take less than others', () => {
   let stack: LocalStack
   let clients: OutboxClients
+  let sns: SNSClient
 
   beforeAll(async () => {
     stack = await startLocalStack(quiet)
     clients = outboxClients(stack.description)
     const Attributes = { MaximumMessageSize: '262144' }
-    await clients.sqs.send(new SetQueueAttributesCommand({ QueueUrl: stack.description.queues.queue, Attributes }))
+    const { endpoint, queues, topics } = stack.description
+    await clients.sqs.send(new SetQueueAttributesCommand({ QueueUrl: queues.queue, Attributes }))
+    sns = new SNSClient(sdkOptions(endpoint))
+    // the emulator takes this attribute with a new topic alone
+    await sns.send(new DeleteTopicCommand({ TopicArn: topics.topic }))
+    await sns.send(new CreateTopicCommand({ Name: 'topic', Attributes: { MaximumMessageSize: '200000' } }))
+    const subscriber = { QueueUrl: queues['topic-subscriber']!, AttributeNames: ['QueueArn' as const] }
+    const { Attributes: of } = await clients.sqs.send(new GetQueueAttributesCommand(subscriber))
+    const subscription = { Protocol: 'sqs', Endpoint: of!.QueueArn!, Attributes: { RawMessageDelivery: 'true' } }
+    await sns.send(new SubscribeCommand({ TopicArn: topics.topic, ...subscription }))
   })
   afterAll(async () => {
+    sns.destroy()
     clients.destroy()
     await stack.stop()
   })
@@ -59,21 +71,30 @@ describe('a local stack with a topic, and a queue that takes less than SQS does'
     expect(records).toEqual([[{ stringValue: 'published' }, { stringValue: 'topic' }]])
   })
 
-  it('fails an event that the queue itself does not take, with its number and whose limit it is, and delivers the others', async () => {
-    const text = 'x'.repeat(150_000)
-    await clients.insert('TooLarge', JSON.stringify({ text: text + text }), 'queue')
-    for (const n of [1, 2, 3]) await clients.insert('Fits', JSON.stringify({ n, text }), 'queue')
-    await relay(stack)
-    const arrived = await clients.take('queue', 3)
-    expect(arrived.map((body) => (JSON.parse(body) as { data: { n: number } }).data.n).sort()).toEqual([1, 2, 3])
-    const { records } = await clients.execute("SELECT status, last_error FROM outbox_status WHERE event_type = 'TooLarge'")
-    expect(records).toEqual([
-      [
-        { stringValue: 'failed' },
-        { stringValue: expect.stringContaining('262144 (its attribute MaximumMessageSize)') as string },
-      ],
-    ])
-  })
+  it.each([
+    { destination: 'queue', from: 'queue', takes: 262_144 },
+    { destination: 'topic', from: 'topic-subscriber', takes: 200_000 },
+  ])(
+    'fails an event that the $destination itself does not take, with its number and whose limit it is, and delivers the others',
+    async ({ destination, from, takes }) => {
+      const text = 'x'.repeat(takes - 20_000)
+      await clients.insert('TooLarge', JSON.stringify({ text: text + 'x'.repeat(20_001) }), destination)
+      for (const n of [1, 2, 3]) await clients.insert('Fits', JSON.stringify({ n, text }), destination)
+      await relay(stack)
+      const arrived = await clients.take(from, 3)
+      expect(arrived.map((body) => (JSON.parse(body) as { data: { n: number } }).data.n).sort()).toEqual([1, 2, 3])
+      const { records } = await clients.execute(
+        "SELECT status, last_error FROM outbox_status WHERE event_type = 'TooLarge' AND destination = :destination",
+        { destination },
+      )
+      expect(records).toEqual([
+        [
+          { stringValue: 'failed' },
+          { stringValue: expect.stringContaining(`${takes} (its attribute MaximumMessageSize)`) as string },
+        ],
+      ])
+    },
+  )
 })
 
 describe('a relay that may not read the limit of its topic', () => {

@@ -3,7 +3,6 @@ import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { App, Stack } from 'aws-cdk-lib'
 import { Template } from 'aws-cdk-lib/assertions'
-import { afterAll } from 'vitest'
 import { OutboxRelayStack } from '../../lib/outbox-relay-stack.js'
 import { parseStackConfig } from '../../lib/stack-config.js'
 
@@ -21,14 +20,20 @@ export const exampleConfig = (): Record<string, unknown> =>
 // CDK's own template rules take seconds to load in every file: app.test.ts runs them, by the real command
 process.env.CDK_VALIDATION = 'false'
 
-const folder = mkdtempSync(path.join(tmpdir(), 'outbox-synth-'))
-afterAll(() => rmSync(folder, { recursive: true, force: true }))
+const assemblies: string[] = []
 
 const { context } = JSON.parse(readFileSync('cdk.json', 'utf8')) as { readonly context: Record<string, unknown> }
 
-/** An app with the flags of cdk.json, whose assembly is removed after the file's tests. */
-export const temporaryApp = (): App =>
-  new App({ outdir: mkdtempSync(path.join(folder, 'cdk.out-')), context, analyticsReporting: false })
+/** An app with the flags of cdk.json, whose assembly is removed after the file's tests: remove-assemblies.ts. */
+export function temporaryApp(): App {
+  const outdir = mkdtempSync(path.join(tmpdir(), 'outbox-synth-'))
+  assemblies.push(outdir)
+  return new App({ outdir, context, analyticsReporting: false })
+}
+
+export function removeAssemblies(): void {
+  for (const outdir of assemblies.splice(0)) rmSync(outdir, { recursive: true, force: true })
+}
 
 /** The stack of a configuration: the example's, with `changes` over its top level. */
 export function exampleStack(changes: Readonly<Record<string, unknown>> = {}, app = temporaryApp()): OutboxRelayStack {

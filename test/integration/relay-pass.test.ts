@@ -69,6 +69,23 @@ describe('a relay pass', () => {
     expect(accepted[1]).toBeLessThan(50)
   })
 
+  it('leases no more shards than the setting says in one claim, so that others find some', async () => {
+    const queue = new ScriptedPublisher()
+    await rig.write(`SELECT 'Made', '{"i": ' || i || '}', NULL, NULL FROM generate_series(1, 160) i`)
+    const shards: number[] = []
+    const store: typeof rig.store = {
+      ...rig.store,
+      claim: async (options, call) => {
+        const answer = await rig.store.claim(options, call)
+        shards.push(new Set(answer.events.map(({ shard }) => shard)).size)
+        return answer
+      },
+    }
+    await rig.pass({ publishers: { queue }, store, settings: { maxShards: 5 } })
+    expect(queue.accepted).toHaveLength(160)
+    expect(Math.max(...shards)).toBe(5)
+  })
+
   it('costs two calls a batch: one claim, one settlement', async () => {
     const queue = new ScriptedPublisher()
     await rig.write(`SELECT 'Made', '{"i": ' || i || '}', NULL, NULL FROM generate_series(1, 400) i`)

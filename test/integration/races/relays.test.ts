@@ -4,6 +4,7 @@ import {
   add,
   backendOf,
   claim,
+  clearSuspicion,
   count,
   drain,
   emptyOutbox,
@@ -49,6 +50,13 @@ const lockShards = async (...shards: number[]) => {
   await blocker.query('SELECT FROM outbox_shard WHERE shard = ANY ($1) FOR UPDATE', [shards])
 }
 const unlockShards = () => blocker.query('COMMIT')
+/** Until a call that should wait for a lock does, or is over because it need not. */
+const endsOrWaits = (call: Promise<unknown>, backend: number) => {
+  let hasEnded = false
+  void call.finally(() => (hasEnded = true))
+  const waits = `SELECT wait_event_type = 'Lock' FROM pg_stat_activity WHERE pid = $1`
+  return eventually(async () => hasEnded || (await observer.one<boolean>(waits, [backend])))
+}
 
 describe('a late settlement and a claim of the same shard', () => {
   test('what the settlement published is not handed out, and a locked shard is passed over', async () => {
@@ -109,6 +117,30 @@ describe('a late settlement and a claim of the same shard', () => {
     expect(await settling).toMatchObject({ published: 0, given_back: 0 })
   })
 
+  test('claim first, but still looking: the settlement waits for it and changes nothing', async () => {
+    const failing = await keyOf(observer, 3, 1)
+    await add(observer, 1, { key: `'${failing}'` })
+    const first = await claim(a)
+    await settle(a, first.token, null, [fail(first.rows[0]!)])
+    await add(observer, 1, { key: `'${key3}'` })
+    const late = await claim(a)
+    // as after a restart of the server: the lease is over and nothing is suspected, though its relay lives
+    await expireLeases(observer)
+    await clearSuspicion(observer)
+    // the claim comes upon a follower of what failed, and has to wait before it can move that out of the way
+    await add(observer, 1, { key: `'${failing}'`, from: 2 })
+    await blocker.query('BEGIN')
+    await blocker.query('SELECT FROM outbox_delivery WHERE lane = 0 AND ordering_key = $1 FOR UPDATE', [failing])
+    const claiming = claim(b)
+    await waitsForLock(observer, backendOfB)
+    const settling = settle(a, late.token, null, [fail(late.rows[0]!)])
+    await endsOrWaits(settling, backendOfA)
+    await blocker.query('COMMIT')
+    expect((await claiming).rows.map(({ id }) => id)).toEqual(late.rows.map(({ id }) => id))
+    expect(await settling).toMatchObject({ failed: 0, given_back: 0 })
+    expect(await stateOf(observer)).toEqual(soundState)
+  })
+
   test('settlement first: the claim passes the shard over, and then finds nothing', async () => {
     await add(observer, 5, { key: `'${key3}'` })
     const late = await claim(a, { leaseSeconds: 0 })
@@ -124,12 +156,24 @@ test('of two claims of one shard the second gets nothing, though the lease of th
   await add(observer, 5, { key: `'${key3}'` })
   await a.query('BEGIN')
   const first = await claim(a)
-  let isBack = false
-  const second = claim(b).finally(() => (isBack = true))
-  const waits = `SELECT wait_event_type = 'Lock' FROM pg_stat_activity WHERE pid = $1`
-  await eventually(async () => isBack || (await observer.one<boolean>(waits, [backendOfB])))
+  const second = claim(b)
+  await endsOrWaits(second, backendOfB)
   await a.query('COMMIT')
   expect([first.rows.length, (await second).rows.length]).toEqual([5, 0])
+})
+
+test('a second claim gets other shards while the transaction of the first is open, and locks no more than it may lease', async () => {
+  await add(observer, 160)
+  await a.query('BEGIN')
+  const first = await claim(a, { shards: 4 })
+  await b.query('BEGIN')
+  const second = await claim(b, { shards: 4 })
+  const third = await claim(c)
+  await a.query('COMMIT')
+  await b.query('COMMIT')
+  const shards = [first, second, third].map(({ rows }) => [...new Set(rows.map(({ shard }) => shard))])
+  expect(shards.map(({ length }) => length)).toEqual([4, 4, 8])
+  expect(new Set(shards.flat()).size).toBe(16)
 })
 
 describe('one token, twice in flight', () => {
