@@ -33,22 +33,27 @@ const session = await database.open()
 // the test vacuums by itself: when the server's own vacuum or analysis comes, it changes what a claim reads
 await session.query('ALTER TABLE outbox_delivery SET (autovacuum_enabled = false)')
 
-/** Pages of a claim of 100 events of a destination that is up, and then, after a vacuum, of one that finds nothing. */
+/** Pages of claims of 100 events of a destination that is up, and then of claims that find nothing: of the first, and of the dearest later one. */
 async function probe(label: string) {
   const times: number[] = []
-  let pages = 0
+  const claims: number[] = []
+  const empty: number[] = []
   for (let round = 0; round < 10; round++) {
     await add(session, 100, { key: `'b' || i`, type: 'B', from: round * 100 })
     const batch = await timed(times, () => claimCounted(session, { rows: 100 }))
     expect(batch.rows).toHaveLength(100)
+    claims.push(batch.pages)
     await settle(session, batch.token, published(batch.rows))
-    pages += batch.pages / 10
   }
-  await session.query('VACUUM ANALYZE outbox_delivery')
-  const nothing = await claimCounted(session, { rows: 100 })
-  expect(nothing.rows).toEqual([])
-  const result = { claimPages: Math.round(pages), emptyPages: nothing.pages, claimMs: Math.round(percentile(times, 0.5)) }
-  console.log(label, JSON.stringify(result))
+  for (let round = 0; round < 10; round++) {
+    const nothing = await claimCounted(session, { rows: 100 })
+    expect(nothing.rows).toEqual([])
+    empty.push(nothing.pages)
+  }
+  const [first = 0, ...later] = claims
+  const [firstEmpty = 0, ...laterEmpty] = empty
+  const result = { first, claim: Math.max(...later), firstEmpty, empty: Math.max(...laterEmpty) }
+  console.log(label, JSON.stringify({ ...result, ms: Math.round(percentile(times, 0.5)) }))
   return result
 }
 
@@ -79,11 +84,15 @@ test(`${events} events of ${keys} keys behind a dead destination cost the others
   ])
 
   const during = await probe('outage')
+  await session.query('VACUUM ANALYZE outbox_delivery')
   const vacuumed = await probe('outage, vacuumed')
-  // until vacuum has been there, each event that was put aside may have left one dead row to step over
-  expect(during.claimPages).toBeLessThan(before.claimPages + events)
-  expect(vacuumed.claimPages).toBeLessThan(2 * before.claimPages)
-  expect(Math.max(during.emptyPages, vacuumed.emptyPages)).toBeLessThan(2 * before.emptyPages + 50)
+  // until vacuum comes, after 5,000 dead rows, the first claim steps over a dead row of each event that was put aside, and marks
+  // it; later ones still step over the index pages that hold nothing else, some 200 entries each
+  expect(during.first).toBeLessThan(before.claim + events)
+  expect(during.claim).toBeLessThan(before.claim + events / 50)
+  expect(during.empty).toBeLessThan(before.empty + events / 100)
+  expect(Math.max(vacuumed.first, vacuumed.claim)).toBeLessThan(2 * before.claim)
+  expect(vacuumed.empty).toBeLessThan(2 * before.empty)
   expect(await backlog(session)).toMatchObject({ due: events, held: events, backing_off: 0 })
 
   while ((await unhold(session, 'A', 1000)) > 0);
