@@ -48,7 +48,7 @@ export default defineConfig({
       tier('contract', { timeoutMs: 60_000, needsServices: true }),
       tier('integration', { timeoutMs: 120_000, needsServices: true, shared: true }),
       tier('infra', { timeoutMs: 60_000, needsServices: true, shared: true, setupFiles: ['test/infra/remove-assemblies.ts'] }),
-      tier('e2e', { timeoutMs: 120_000, needsServices: true }),
+      tier('e2e', { timeoutMs: 120_000, needsServices: true, shared: true }),
       // most of it waits for leases that run out; eight relays want the machine to themselves
       tier('chaos', { timeoutMs: 300_000, needsServices: true, not: busy }),
       tier('chaos-alone', { timeoutMs: 300_000, needsServices: true, alone: true, only: busy }),

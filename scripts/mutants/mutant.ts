@@ -16,6 +16,8 @@ export interface Mutant {
   /** Text that the file has exactly once. */
   readonly find: string
   readonly replace: string
+  /** What else of the same file has to change for it. */
+  readonly also?: Pick<Mutant, 'find' | 'replace'>
   /** One of them is enough. */
   readonly killers: readonly Killer[]
 }
@@ -26,13 +28,15 @@ export const tierOf = (file: string): string => file.split('/')[1] ?? ''
 /**
  * The source with its break.
  *
- * @throws Error unless the text to find is there exactly once
+ * @throws Error unless each text to find is there exactly once
  * @example
  * await writeFile(file, mutated(mutant, await readFile(file, 'utf8')))
  */
-export function mutated({ name, file, find, replace }: Mutant, source: string): string {
-  const parts = source.split(find)
-  if (parts.length !== 2)
-    throw new Error(`mutant ${name}: ${file} has its text ${parts.length - 1} times; allowed: exactly once: ${find}`)
-  return parts.join(replace)
+export function mutated({ name, file, also, ...change }: Mutant, source: string): string {
+  return [change, ...(also === undefined ? [] : [also])].reduce((text, { find, replace }) => {
+    const parts = text.split(find)
+    if (parts.length !== 2)
+      throw new Error(`mutant ${name}: ${file} has its text ${parts.length - 1} times; allowed: exactly once: ${find}`)
+    return parts.join(replace)
+  }, source)
 }

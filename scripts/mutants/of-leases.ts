@@ -36,12 +36,35 @@ export const mutantsOfLeases: readonly Mutant[] = [
     killers: [{ file: 'test/integration/relay-pass.test.ts', test: 'costs two calls a batch' }],
   },
   {
-    name: 'look-before-the-shard-is-locked',
-    breaks: 'a claim looks for due events in shards that it has not locked yet',
+    name: 'claim-without-locking-the-shard',
+    breaks: 'a claim takes free shards without locking them',
     file: CLAIM,
     find: 'FOR UPDATE SKIP LOCKED',
     replace: '',
     killers: [{ file: RACES, test: 'of two claims of one shard the second gets nothing' }],
+  },
+  {
+    name: 'look-before-the-shard-is-locked',
+    breaks: 'a claim looks for due events in shards that it locks only then, and keeps what it found in those that it gets',
+    file: CLAIM,
+    find: 'FOR UPDATE SKIP LOCKED',
+    replace: '',
+    also: {
+      find: `    EXIT WHEN v_ids <> '{}' OR v_moved = 0;
+  END LOOP;
+`,
+      replace: `    EXIT WHEN v_ids <> '{}' OR v_moved = 0;
+  END LOOP;
+  IF v_shards <> '{}' THEN
+    v_shards := ARRAY(SELECT s.shard FROM outbox_shard s
+                       WHERE s.shard = ANY (v_shards) AND (s.lease_token = p_token OR s.lease_until <= clock_timestamp() AND s.handed = '{}')
+                       ORDER BY s.shard FOR UPDATE SKIP LOCKED);
+    SELECT COALESCE(array_agg(u.event_id), '{}'), array_agg(u.seq), array_agg(u.shard) INTO v_ids, v_seqs, v_of
+      FROM unnest(v_ids, v_seqs, v_of) AS u(event_id, seq, shard) WHERE u.shard = ANY (v_shards);
+  END IF;
+`,
+    },
+    killers: [{ file: RACES, test: 'claim first, but still looking: the settlement waits for it and changes nothing' }],
   },
   {
     name: 'settle-before-the-shard-is-locked',

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { id, operatorRig } from '../support/operator-rig.js'
+import { runOutbox } from '../support/outbox-command.js'
 
 const { run, faults, relay, write, statuses, audit, take, query, description, environment } = operatorRig()
 
@@ -125,6 +126,45 @@ describe('doctor', () => {
     ])
     await relay()
     expect([...(await take('queue', 2))].sort()).toEqual([id(1), id(2)])
+  })
+
+  /** `outbox doctor` in a process whose clock is wrong. */
+  const diagnoseAt = async (shiftMs: number) => {
+    const { code, out } = await runOutbox(['doctor'], {
+      ...environment(),
+      NODE_OPTIONS: `--import=${new URL('../../chaos/shifted-clock.mjs', import.meta.url).href}`,
+      OUTBOX_CHAOS_CLOCK_SHIFT_MS: String(shiftMs),
+    })
+    const lines = out.trimEnd().split('\n')
+    expect(lines).toHaveLength(14)
+    const clock = lines.find((line) => line.startsWith('clock ')) ?? ''
+    const [, verdict, ms, direction, advice] =
+      /^clock +(ok|problem): the database is (\d+) ms (behind|ahead of) this machine(.*)$/.exec(clock) ?? []
+    // as far off as it was made, but for the time that the answer took
+    expect(Math.abs(Number(ms) - Math.abs(shiftMs)), clock).toBeLessThan(5000)
+    expect(lines.filter((line) => line !== clock && !/^\w+ +ok: /.test(line))).toEqual([])
+    return { code, verdict, direction, advice }
+  }
+
+  it.each([
+    ['three hours ahead', 10_800_000, 'behind'],
+    ['three hours behind', -10_800_000, 'ahead of'],
+    ['half a minute ahead', 30_000, 'behind'],
+    ['half a minute behind', -30_000, 'ahead of'],
+  ])('finds that the clock of its machine is %s, and says what goes by which clock', async (_, shiftMs, direction) => {
+    expect(await diagnoseAt(shiftMs)).toEqual({
+      code: 1,
+      verdict: 'problem',
+      direction,
+      advice: "; delivery goes by the database's clock, AWS refuses requests signed 5 minutes off",
+    })
+  })
+
+  it.each([
+    ['ahead', 4000, 'behind'],
+    ['behind', -4000, 'ahead of'],
+  ])('is content with a machine whose clock is four seconds %s', async (_, shiftMs, direction) => {
+    expect(await diagnoseAt(shiftMs)).toEqual({ code: 0, verdict: 'ok', direction, advice: '' })
   })
 
   it('says what is wrong with settings, database, schema, installation and rights, and what to do', async () => {

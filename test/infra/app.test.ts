@@ -8,8 +8,12 @@ import { OutboxRelayStack } from '../../lib/outbox-relay-stack.js'
 import { parseStackConfig } from '../../lib/stack-config.js'
 import { exampleConfig, temporaryApp } from './synthesis.js'
 
-const folder = mkdtempSync(path.join(tmpdir(), 'outbox-app-'))
-afterAll(() => rmSync(folder, { recursive: true, force: true }))
+/** Where `OUTBOX_SYNTH` says: kept there, for .ci/run to check further. */
+const kept = process.env['OUTBOX_SYNTH']
+const folder = kept ?? mkdtempSync(path.join(tmpdir(), 'outbox-app-'))
+afterAll(() => {
+  if (kept === undefined) rmSync(folder, { recursive: true, force: true })
+})
 
 /** No credentials, no region, no home with a profile in it, and a network on which nothing answers. */
 const offline = {

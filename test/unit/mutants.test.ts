@@ -73,6 +73,9 @@ describe('the list of mutants', () => {
     expect(mutated(mutant, 'xay')).toBe('x$&by')
     expect(() => mutated(mutant, 'xyz')).toThrow('mutant m: f.ts has its text 0 times; allowed: exactly once: a')
     expect(() => mutated(mutant, 'a a')).toThrow('has its text 2 times')
+    const both = { ...mutant, also: { find: 'y', replace: 'z' } }
+    expect(mutated(both, 'xay')).toBe('x$&bz')
+    expect(() => mutated(both, 'xa')).toThrow('has its text 0 times; allowed: exactly once: y')
   })
 })
 
