@@ -1,7 +1,9 @@
 import type pg from 'pg'
+import type { OperatorAction } from '../src/store/postgres/operate.js'
 import type { EventAnswer } from './answers.js'
 import type { Delivered } from './consumers.js'
 import type { Scenario } from './scenarios.js'
+import type { OperatorCall } from './schedule.js'
 import type { Told } from './writers.js'
 
 export interface CommittedEvent {
@@ -33,6 +35,17 @@ export interface SettledEvent {
   readonly unsent: boolean
 }
 
+/** What an operator did while everything broke. */
+export interface OperatorAct {
+  readonly action: OperatorAction
+  /** Events that it could have changed when it was called. */
+  readonly chances: number
+  /** That it changed; null: it failed. */
+  readonly events: number | null
+  /** Why it failed, if not as anything may while the database does. */
+  readonly failure: string | null
+}
+
 /** What a gauge of the monitor said, and what the tables say. */
 export interface GaugeReading {
   readonly name: string
@@ -51,7 +64,10 @@ export interface CountReading {
 /** All that the oracles look at: rows, answers and deliveries of one run, after it healed. */
 export interface Evidence {
   readonly scenario: Scenario
+  /** Of writing and faults. */
+  readonly seconds: number
   readonly maxAttempts: number
+  readonly retentionSeconds: number
   readonly committed: readonly CommittedEvent[]
   readonly told: Told
   readonly delivered: ReadonlyMap<string, Delivered>
@@ -63,10 +79,13 @@ export interface Evidence {
   readonly failed: ReadonlySet<string>
   readonly discarded: ReadonlySet<string>
   readonly released: ReadonlySet<string>
+  readonly acts: readonly OperatorAct[]
   readonly settled: readonly SettledEvent[]
   readonly answers: readonly EventAnswer[]
-  /** Rows that should not be there any more: by what they are. */
-  readonly left: Readonly<Record<'ready' | 'waiting' | 'held' | 'leasedShards' | 'inNoState' | 'inTwoStates', number>>
+  /** Rows that should not be there any more: by what they are. `blocking`: failed, and its key waits for an operator. */
+  readonly left: Readonly<
+    Record<'ready' | 'waiting' | 'held' | 'blocking' | 'leasedShards' | 'inNoState' | 'inTwoStates', number>
+  >
   /** Relay processes that were killed or timed out. */
   readonly deaths: number
   readonly gauges: readonly GaugeReading[]
@@ -107,6 +126,7 @@ export async function readDatabase(query: Query): Promise<FromDatabase> {
     `SELECT (SELECT count(*) FROM outbox_delivery WHERE lane = 0)::int AS ready,
             (SELECT count(*) FROM outbox_delivery WHERE lane = 1)::int AS waiting,
             (SELECT count(*) FROM outbox_delivery WHERE lane = 2)::int AS held,
+            (SELECT count(*) FROM outbox_delivery WHERE lane = 3 AND blocks_key)::int AS blocking,
             (SELECT count(*) FROM outbox_shard WHERE lease_token IS NOT NULL)::int AS "leasedShards",
             (SELECT count(*) FROM outbox o WHERE NOT EXISTS (SELECT FROM outbox_delivery d WHERE d.event_id = o.id)
                 AND NOT EXISTS (SELECT FROM outbox_receipt r WHERE r.event_id = o.id))::int AS "inNoState",
@@ -124,15 +144,34 @@ export async function readDatabase(query: Query): Promise<FromDatabase> {
   }
 }
 
-/** What the database saw of everything that the functions count. */
-export async function readCounts(query: Query, counted: (name: string) => number): Promise<readonly CountReading[]> {
+/** What the database and the destinations saw of what the functions count, as far as there is a bound that holds in every run. */
+export async function readCounts(
+  query: Query,
+  answers: readonly EventAnswer[],
+  counted: (name: string) => number,
+): Promise<readonly CountReading[]> {
   const [row] = await query<Record<string, number>>(
     `SELECT (SELECT count(*) FROM chaos.receipts WHERE NOT discarded)::int AS "Published",
             (SELECT count(*) FROM chaos.settled WHERE lane = 1)::int AS "Retried",
             (SELECT count(*) FROM chaos.settled WHERE lane = 3)::int AS "Failed",
-            (SELECT coalesce(sum(events), 0) FROM chaos.deleted)::int AS "EventsDeleted"`,
+            (SELECT count(*) FROM chaos.settled WHERE lane = 1 AND code IN ('NoRoute', 'UnknownDestination'))::int AS "Unrouted",
+            (SELECT coalesce(sum(crashes), 0) FROM chaos.ran_out)::int AS "CrashedRelays",
+            (SELECT coalesce(sum(events), 0) FROM chaos.deleted)::int AS "EventsDeleted",
+            (SELECT coalesce(sum(events), 0) FROM outbox_audit WHERE actor = 'cleanup')::int AS "FailedEventsExpired"`,
   )
-  return Object.entries(row!).map(([name, happened]) => ({ name, counted: counted(name), happened }))
+  const seen = { ...row!, UnknownEntries: answers.filter(({ kind }) => kind === 'missing').length }
+  return Object.entries(seen).map(([name, happened]) => ({ name, counted: counted(name), happened }))
+}
+
+/** How many events an operator's act could change at this moment: none while the database is down. */
+export async function readChances(query: Query, { action, destination }: Omit<OperatorCall, 'atMs'>): Promise<number> {
+  const status = action === 'replay' ? 'published' : 'failed'
+  const rows = await query<{ chances: number }>(
+    `SELECT count(*)::int AS chances FROM outbox_status
+      WHERE status = '${status}' ${destination === undefined ? '' : `AND destination = '${destination}'`}
+        ${action === 'release' ? "AND detail = 'blocks its key'" : ''}`,
+  ).catch(() => [])
+  return rows[0]?.chances ?? 0
 }
 
 /** What the monitor's gauges must say at this moment, from the view that people read: but for its words of a suspect that waits. */
@@ -145,7 +184,9 @@ export async function readGauges(query: Query): Promise<Readonly<Record<string, 
             (SELECT count(*) FROM outbox_status WHERE detail LIKE 'held by %')::int AS "HeldEvents",
             (SELECT count(*) FROM outbox_status WHERE status = 'failed')::int AS "FailedEvents",
             (SELECT count(DISTINCT ordering_key) FROM outbox_delivery WHERE blocks_key AND coalesce(held_by, '') <> 'key')::int AS "BlockedKeys",
-            (SELECT count(*) FROM outbox_shard WHERE lease_until > now())::int AS "LeasedShards"`,
+            (SELECT count(*) FROM outbox_shard WHERE lease_until > now())::int AS "LeasedShards",
+            (SELECT count(*) FROM outbox_circuit_report() WHERE state <> 'closed')::int AS "OpenCircuits",
+            (SELECT count(*) FROM outbox_circuit_report() WHERE state <> 'closed' AND configuration)::int AS "MisconfiguredDestinations"`,
   )
   return row!
 }

@@ -33,6 +33,8 @@ export interface Verdict {
 
 /** A run of a few seconds has about a hundred faults, and may have none that is an event's own. */
 const FAULTS_THAT_CHARGE = 500
+/** One may find that others were faster, or that its minute of repeats is over. */
+const ACTS_THAT_SHOW = 3
 
 /** Judges a run. Pure: the same evidence has the same verdict. */
 export function judge(evidence: Evidence): Verdict {
@@ -65,6 +67,8 @@ export function judge(evidence: Evidence): Verdict {
     ...brokenPromises(evidence),
     ...notOnce(evidence),
     ...failedWithoutReason(evidence),
+    ...idleOperators(evidence),
+    ...idleCleanup(evidence),
     ...evidence.gauges
       .filter(({ gauge, least, most }) => !(gauge >= least && gauge <= most))
       .map(
@@ -136,6 +140,22 @@ function notOnce({ delivered, applied }: Evidence): readonly string[] {
     if (times === 1) return []
     return [`inbox: event ${id} ${times < 0 ? 'took effect without a delivery' : `took effect ${times} times`}`]
   })
+}
+
+/** Acts that fail where nothing excuses it, or change nothing time after time although there was something to change. */
+function idleOperators({ acts }: Evidence): readonly string[] {
+  const failures = acts.flatMap(({ action, failure }) => (failure === null ? [] : [`operator: ${action} failed: ${failure}`]))
+  const idle = [...new Set(acts.map(({ action }) => action))].flatMap((action) => {
+    const able = acts.filter((act) => act.action === action && act.chances > 0)
+    const isIdle = able.length >= ACTS_THAT_SHOW && able.every(({ events }) => events === null || events === 0)
+    return isIdle ? [`operator: ${able.length} acts "${action}" changed nothing`] : []
+  })
+  return [...failures, ...idle]
+}
+
+function idleCleanup({ seconds, retentionSeconds, counts }: Evidence): readonly string[] {
+  const deleted = counts.find(({ name }) => name === 'EventsDeleted')?.happened ?? 0
+  return seconds >= 2 * retentionSeconds && deleted === 0 ? [`cleanup deleted nothing in ${seconds} s`] : []
 }
 
 /** What a relay records when it never sends an event because it never can. */

@@ -9,7 +9,7 @@ import { systemClock } from '../src/data-api/system-clock.js'
 import { migrateInbox } from '../src/store/migrator.js'
 import { readAnswers, type EventAnswer } from './answers.js'
 import { Consumers } from './consumers.js'
-import { readCounts, readDatabase, readGauges, type Evidence, type GaugeReading } from './evidence.js'
+import { readCounts, readDatabase, readGauges, type Evidence, type GaugeReading, type OperatorAct } from './evidence.js'
 import { Injector } from './injector.js'
 import { MetricSums } from './metrics.js'
 import { operate, releaseAll, tidyUp } from './operators.js'
@@ -49,6 +49,7 @@ export async function runChaos(options: ChaosOptions, tools: BenchTools): Promis
   const scenario = scenarios[name]
   const schedule = scheduleOf(options)
   const answers: EventAnswer[] = []
+  const acts: OperatorAct[] = []
   const metrics = new MetricSums()
   const file = options.logFile === undefined ? undefined : createWriteStream(options.logFile)
   const note = (line: string): void => void file?.write(`${new Date().toISOString()} ${line}\n`)
@@ -102,7 +103,10 @@ export async function runChaos(options: ChaosOptions, tools: BenchTools): Promis
             return injector.strike(blow)
           },
         })),
-        ...schedule.operators.map((call) => ({ atMs: call.atMs, act: () => operate(database, call) })),
+        ...schedule.operators.map((call) => ({
+          atMs: call.atMs,
+          act: async () => acts.push(await operate(database, bench.query, call)),
+        })),
         // faults last as long as the run, whatever is written
         { atMs: seconds * 1000, act: () => undefined },
       ],
@@ -129,13 +133,16 @@ export async function runChaos(options: ChaosOptions, tools: BenchTools): Promis
 
   return {
     scenario,
+    seconds,
     maxAttempts,
+    retentionSeconds: config.retentionSeconds,
     told,
+    acts,
     answers,
     delivered: consumers.delivered,
     ...(await readDatabase(bench.query)),
     gauges,
-    counts: await readCounts(bench.query, (metric) => metrics.get(metric)),
+    counts: await readCounts(bench.query, answers, (metric) => metrics.get(metric)),
     deaths: killed + fleet.timedOut + (injector.counts['relay kill'] ?? 0),
     faultsInjected: injector.total,
   }
@@ -164,6 +171,8 @@ async function drain({ query, database }: BenchStack, healSeconds: number): Prom
     return row!.left === 0
   }
   await until('the queue', healSeconds, isEmpty)
+  // what failed last
+  await releaseAll(database)
 }
 
 /** The monitor's gauges beside the tables, at a moment when nothing moves. */

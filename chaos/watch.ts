@@ -57,6 +57,24 @@ BEGIN
 END $$;
 CREATE TRIGGER chaos_receipts AFTER INSERT ON outbox_receipt FOR EACH ROW EXECUTE FUNCTION chaos.note_receipt();
 
+-- What may count as a crash: another relay took over a lease with a suspect started, and the server had not gone down meanwhile (that
+-- excuses all but what waits for its key). A plain lease may count the crashes of before twice: a settlement that lost a part of its
+-- shards takes the first of its events for those that were recorded.
+CREATE TABLE chaos.ran_out (event_id uuid NOT NULL, crashes integer NOT NULL);
+CREATE FUNCTION chaos.note_ran_out() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS $$
+BEGIN
+  INSERT INTO chaos.ran_out
+  SELECT d.event_id, CASE WHEN OLD.reclaimed_from IS NULL THEN d.starts ELSE 1 END
+    FROM public.outbox_delivery d
+   WHERE d.shard = OLD.shard
+     AND CASE WHEN OLD.reclaimed_from IS NULL THEN d.starts > 0 AND d.seq = ANY (OLD.handed)
+              ELSE d.start_token = OLD.lease_token AND (d.lane = 2 OR OLD.served_at >= pg_postmaster_start_time()) END;
+  RETURN NULL;
+END $$;
+CREATE TRIGGER chaos_ran_out AFTER UPDATE ON outbox_shard FOR EACH ROW
+  WHEN (OLD.lease_token <> NEW.lease_token)
+  EXECUTE FUNCTION chaos.note_ran_out();
+
 CREATE TABLE chaos.deleted (events bigint NOT NULL);
 CREATE FUNCTION chaos.note_deleted() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS $$
 BEGIN

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import type { EventAnswer } from '../../../chaos/answers.js'
-import type { CommittedEvent, Evidence, SettledEvent } from '../../../chaos/evidence.js'
+import type { CommittedEvent, Evidence, OperatorAct, SettledEvent } from '../../../chaos/evidence.js'
 import { judge } from '../../../chaos/oracles.js'
 import { scenarios } from '../../../chaos/scenarios.js'
 
@@ -39,7 +39,9 @@ const answer = (eventId: string, options: Partial<EventAnswer> = {}): EventAnswe
  */
 const good: Evidence = {
   scenario: scenarios.mixed,
+  seconds: 60,
   maxAttempts: 4,
+  retentionSeconds: 60,
   committed: [committed('a', 1), committed('b', 2), committed('c', 3, { key: null }), committed('d', 4, { key: null })],
   told: { committed: new Set(['a', 'b', 'c', 'd']), rolledBack: new Set(['x']), failed: 0, done: 4 },
   delivered: new Map([
@@ -56,18 +58,26 @@ const good: Evidence = {
   failed: new Set(['d']),
   discarded: new Set(),
   released: new Set(),
+  acts: [],
   settled: [
     settled('a', { charged: 1, attempts: 1 }),
     settled('d', { lane: 3, charged: 1, attempts: 1, code: 'InvalidMessageContents' }),
     settled('a', { atMs: 1400, lane: 2, attempts: 1, unsent: true }),
   ],
   answers: [answer('a'), answer('a', { atMs: 1300 }), answer('d', { code: 'InvalidMessageContents', besideAccepted: false })],
-  left: { ready: 0, waiting: 0, held: 0, leasedShards: 0, inNoState: 0, inTwoStates: 0 },
+  left: { ready: 0, waiting: 0, held: 0, blocking: 0, leasedShards: 0, inNoState: 0, inTwoStates: 0 },
   deaths: 2,
   gauges: [{ name: 'FailedEvents', gauge: 1, least: 1, most: 1 }],
   counts: [{ name: 'Published', counted: 3, happened: 3 }],
   faultsInjected: 2,
 }
+const act = (action: OperatorAct['action'], options: Partial<OperatorAct> = {}): OperatorAct => ({
+  action,
+  chances: 5,
+  events: 0,
+  failure: null,
+  ...options,
+})
 const judged = (changes: Partial<Evidence>) => judge({ ...good, ...changes })
 const without = <Value>(map: ReadonlyMap<string, Value>, id: string) => new Map([...map].filter(([one]) => one !== id))
 
@@ -123,7 +133,7 @@ describe('the oracles of the chaos rig', () => {
       { orderViolations: 1 },
       /order: event a of key k/,
     ],
-    ...(['ready', 'waiting', 'held', 'leasedShards', 'inNoState', 'inTwoStates'] as const).map(
+    ...(['ready', 'waiting', 'held', 'blocking', 'leasedShards', 'inNoState', 'inTwoStates'] as const).map(
       (what): [string, Partial<Evidence>, Record<string, number>, RegExp] => [
         `what is left ${what}`,
         { left: { ...good.left, [what]: 3 } },
@@ -261,6 +271,26 @@ describe('the oracles of the chaos rig', () => {
       {},
       /metric Published adds up to 4, but it happened 3 times/,
     ],
+    [
+      'an act of an operator that failed for no reason of the database',
+      { acts: [act('release', { events: null, failure: 'SqlError: syntax error' })] },
+      {},
+      /operator: release failed: SqlError: syntax error/,
+    ],
+    ...(['redrive', 'discard', 'release', 'replay'] as const).map(
+      (action): [string, Partial<Evidence>, Record<string, number>, RegExp] => [
+        `acts of kind ${action} that change nothing, or fail, though they could`,
+        { acts: [act(action), act(action, { events: null }), act(action)] },
+        {},
+        new RegExp(`operator: 3 acts "${action}" changed nothing`),
+      ],
+    ),
+    [
+      'a cleanup that deletes nothing',
+      { seconds: 120, counts: [{ name: 'EventsDeleted', counted: 0, happened: 0 }] },
+      {},
+      /cleanup deleted nothing in 120 s/,
+    ],
   ])('see %s', (_, changes, figures, violation) => {
     const verdict = judged(changes)
     expect(verdict.violations.filter((line) => violation.test(line))).toHaveLength(1)
@@ -291,6 +321,16 @@ describe('the oracles of the chaos rig', () => {
     const answers = [...good.answers, answer('a', { atMs: 950, besideAccepted: false })]
     expect(judged({ answers }).figures.wronglyCharged).toBe(0)
     expect(judged({ answers, settled: [settled('a'), good.settled[1]!] }).figures.wronglyCharged).toBe(0)
+  })
+
+  it.each<[string, Partial<Evidence>]>([
+    ['they are few', { acts: [act('replay'), act('replay'), act('redrive')] }],
+    ['there was nothing to change', { acts: [act('replay'), act('replay'), act('replay', { chances: 0 })] }],
+    ['one of them changed something', { acts: [act('replay'), act('replay'), act('replay', { events: 1 })] }],
+    ['cleanup deleted something', { seconds: 120, counts: [{ name: 'EventsDeleted', counted: 0, happened: 1 }] }],
+    ['nothing is past retention', { seconds: 119, counts: [{ name: 'EventsDeleted', counted: 0, happened: 0 }] }],
+  ])('ask nothing of operators and cleanup when %s', (_, changes) => {
+    expect(judged(changes).violations).toEqual([])
   })
 
   it.each<[string, Partial<SettledEvent>, Partial<Evidence>]>([
