@@ -94,6 +94,15 @@ export const mutantsOfTheQueue: readonly Mutant[] = [
     killers: [{ file: OPERATORS, test: 'sends delivered events again, with the same id' }],
   },
   {
+    name: 'keep-shards-locked-in-vain',
+    breaks: 'an act of an operator waits for other shards with those in hand that had nothing left for it',
+    file: OPERATE,
+    find: `      RAISE SQLSTATE 'OB001';
+`,
+    replace: '',
+    killers: [{ file: 'test/integration/races/writers-and-operators.test.ts', test: 'gives up the shard that it waited for in vain' }],
+  },
+  {
     name: 'audit-outside-the-transaction',
     breaks: 'an act of an operator is kept although its audit row cannot be written',
     file: OPERATE,

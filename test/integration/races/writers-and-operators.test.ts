@@ -35,7 +35,7 @@ const [observer, a, b, c, blocker] = [
   await database.open(),
   await database.open(),
 ]
-const [backendOfA, backendOfB] = [await backendOf(a), await backendOf(b)]
+const [backendOfA, backendOfB, backendOfBlocker] = [await backendOf(a), await backendOf(b), await backendOf(blocker)]
 const [key3, key5] = [await keyOf(observer, 3), await keyOf(observer, 5)]
 beforeEach(() => emptyOutbox(observer))
 
@@ -127,6 +127,24 @@ describe('an operator beside another one', () => {
     expect(await discarding).toBe(1)
     expect(await count(observer, 'outbox_delivery')).toBe(0)
     expect(await stateOf(observer)).toEqual(soundState)
+  })
+
+  test('gives up the shard that it waited for in vain before it waits for another one, so that they cannot deadlock', async () => {
+    for (const key of [key5, key3]) await add(observer, 1, { key: `'${key}'` })
+    await failedOf([key3, key5], 'old')
+    await a.query('BEGIN')
+    expect(await operate(a, 'discard', {}, { rows: 1 })).toBe(1)
+    const discarding = operate(b, 'discard', {}, { rows: 1 })
+    await waitsForLock(observer, backendOfB)
+    // what is left is in shard 3, which is in the hands of somebody who waits for shard 5
+    await lockShard(3)
+    const lockingBoth = blocker.query('SELECT FROM outbox_shard WHERE shard = 5 FOR UPDATE')
+    await waitsForLock(observer, backendOfBlocker)
+    await a.query('COMMIT')
+    await lockingBoth
+    await blocker.query('COMMIT')
+    expect(await discarding).toBe(1)
+    expect(await count(observer, 'outbox_delivery')).toBe(0)
   })
 })
 

@@ -18,14 +18,19 @@ BEGIN
     RETURN v_done;
   END IF;
   LOOP
-    v_ids := ARRAY(SELECT c.event_id FROM outbox_choose(p_action, p_filter, p_max_rows) c);
-    IF p_dry_run OR v_ids = '{}' THEN
-      RETURN cardinality(v_ids);
-    END IF;
-    PERFORM FROM outbox_shard s WHERE s.shard IN (SELECT d.shard FROM outbox_delivery d WHERE d.event_id = ANY (v_ids)) ORDER BY s.shard FOR UPDATE;
-    -- Once more, since others may have acted while this waited: what failed anew meanwhile is another failure. 0 means that none is left.
-    v_ids := ARRAY(SELECT c.event_id FROM outbox_choose(p_action, p_filter, p_max_rows) c WHERE c.event_id = ANY (v_ids));
-    EXIT WHEN v_ids <> '{}';
+    BEGIN
+      v_ids := ARRAY(SELECT c.event_id FROM outbox_choose(p_action, p_filter, p_max_rows) c);
+      IF p_dry_run OR v_ids = '{}' THEN
+        RETURN cardinality(v_ids);
+      END IF;
+      PERFORM FROM outbox_shard s WHERE s.shard IN (SELECT d.shard FROM outbox_delivery d WHERE d.event_id = ANY (v_ids)) ORDER BY s.shard FOR UPDATE;
+      -- Once more, since others may have acted while this waited: what failed anew meanwhile is another failure. 0 means that none is left.
+      v_ids := ARRAY(SELECT c.event_id FROM outbox_choose(p_action, p_filter, p_max_rows) c WHERE c.event_id = ANY (v_ids));
+      EXIT WHEN v_ids <> '{}';
+      RAISE SQLSTATE 'OB001';
+    EXCEPTION WHEN SQLSTATE 'OB001' THEN
+      NULL;  -- shards that were locked in vain are free again: to wait for others with them in hand could be a deadlock
+    END;
   END LOOP;
 
   IF p_action = 'redrive' THEN
