@@ -100,7 +100,9 @@ export const mutantsOfTheQueue: readonly Mutant[] = [
     find: `      RAISE SQLSTATE 'OB001';
 `,
     replace: '',
-    killers: [{ file: 'test/integration/races/writers-and-operators.test.ts', test: 'gives up the shard that it waited for in vain' }],
+    killers: [
+      { file: 'test/integration/races/writers-and-operators.test.ts', test: 'gives up the shard that it waited for in vain' },
+    ],
   },
   {
     name: 'audit-outside-the-transaction',
