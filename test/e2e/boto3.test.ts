@@ -2,6 +2,7 @@ import { execFile } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { readyText } from '../../src/cli/local-text.js'
 import { discardLocalProcesses, startLocalProcess, type LocalProcess } from '../support/local-process.js'
 
 const python = process.env['OUTBOX_PYTHON']
@@ -22,7 +23,11 @@ describe.skipIf(python === undefined && process.env['CI'] === undefined)('boto3,
   })
 
   it('writes rows, receives their events from the bus and the queue, and decodes every error', async () => {
-    const { stdout } = await promisify(execFile)(python!, [script, JSON.stringify(local.description)])
+    // what a person pastes into a shell is enough
+    const lines = [...readyText(local.description).matchAll(/(AWS_\w+)=(\S+)/g)]
+    const pasted: Record<string, string> = Object.fromEntries(lines.map(([, name = '', value = '']) => [name, value]))
+    const env = { PATH: process.env['PATH'], HOME: '/nonexistent', ...pasted }
+    const { stdout } = await promisify(execFile)(python!, [script, JSON.stringify(local.description)], { env })
     const seen = JSON.parse(stdout) as Record<string, { body: string; attributes: string[] }>
     expect(seen).toEqual({
       inserted: 1,

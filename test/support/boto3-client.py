@@ -1,4 +1,5 @@
-"""A service, a consumer and an operator written with boto3: all they know is the line that `outbox local --json` prints.
+"""A service, a consumer and an operator written with boto3: all they know is the line that `outbox local --json` prints,
+and in the environment the variables that it prints for a shell.
 
 Prints one JSON object with what they saw.
 """
@@ -13,18 +14,12 @@ from botocore.config import Config
 from botocore.exceptions import ClientError, ConnectionClosedError
 
 stack = json.loads(sys.argv[1])
-options = {
-    "endpoint_url": stack["endpoint"],
-    "region_name": stack["region"],
-    "aws_access_key_id": "any",
-    "aws_secret_access_key": "any",
-    # one attempt: what the stack answers is what is seen
-    "config": Config(retries={"total_max_attempts": 1}),
-}
-rds = boto3.client("rds-data", **options)
-sqs = boto3.client("sqs", **options)
-sns = boto3.client("sns", **options)
-events = boto3.client("events", **options)
+# one attempt: what the stack answers is what is seen
+config = Config(retries={"total_max_attempts": 1})
+rds = boto3.client("rds-data", config=config)
+sqs = boto3.client("sqs", config=config)
+sns = boto3.client("sns", config=config)
+events = boto3.client("events", config=config)
 
 
 def insert(sql, **parameters):
