@@ -36,6 +36,7 @@ await session.query('ALTER TABLE outbox_delivery SET (autovacuum_enabled = false
 /** Pages of claims of 100 events of a destination that is up, and then of claims that find nothing: of the first, and of the dearest later one. */
 async function probe(label: string) {
   const times: number[] = []
+  const emptyTimes: number[] = []
   const claims: number[] = []
   const empty: number[] = []
   for (let round = 0; round < 10; round++) {
@@ -49,11 +50,13 @@ async function probe(label: string) {
     const nothing = await claimCounted(session, { rows: 100 })
     expect(nothing.rows).toEqual([])
     empty.push(nothing.pages)
+    await timed(emptyTimes, () => claim(session, { rows: 100 }))
   }
   const [first = 0, ...later] = claims
   const [firstEmpty = 0, ...laterEmpty] = empty
   const result = { first, claim: Math.max(...later), firstEmpty, empty: Math.max(...laterEmpty) }
-  console.log(label, JSON.stringify({ ...result, ms: Math.round(percentile(times, 0.5)) }))
+  const [ms, emptyMs] = [times, emptyTimes].map((all) => Math.round(10 * percentile(all, 0.5)) / 10)
+  console.log(label, JSON.stringify({ ...result, ms, emptyMs }))
   return result
 }
 
